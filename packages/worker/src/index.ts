@@ -1,1 +1,16 @@
-export {};
+export type {
+  CheckpointHeader,
+  CreateExecutor,
+  EngineSession,
+  EntryKind,
+  Executor,
+  ExecutorOptions,
+  GateUrls,
+  RuntimeDescription,
+  SessionContext,
+  StepEvent,
+  StepInput,
+  StepResult,
+  TranscriptEntry,
+  TranscriptLog,
+} from "./executor.ts";

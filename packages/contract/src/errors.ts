@@ -1,0 +1,176 @@
+/**
+ * One class and one table. What an error means outside (HTTP, gRPC, retry, fault, text) is decided here by its
+ * code and nowhere else.
+ */
+export type Fault = "caller" | "policy" | "provider" | "platform";
+/** Names of gRPC status codes, lowerCamelCase as Connect spells them in snake_case on the wire. */
+export type GrpcStatus =
+  | "invalid_argument"
+  | "not_found"
+  | "already_exists"
+  | "permission_denied"
+  | "unauthenticated"
+  | "failed_precondition"
+  | "aborted"
+  | "resource_exhausted"
+  | "unavailable"
+  | "deadline_exceeded"
+  | "unimplemented"
+  | "internal"
+  | "canceled";
+
+export interface ErrorFacts {
+  readonly status: number;
+  readonly grpc: GrpcStatus;
+  readonly retryable: boolean;
+  readonly fault: Fault;
+  /** Safe to show to anybody. */
+  readonly title: string;
+}
+
+const caller = (status: number, grpc: GrpcStatus, title: string): ErrorFacts => ({
+  status,
+  grpc,
+  retryable: false,
+  fault: "caller",
+  title,
+});
+const policy = (status: number, grpc: GrpcStatus, title: string): ErrorFacts => ({
+  status,
+  grpc,
+  retryable: false,
+  fault: "policy",
+  title,
+});
+const provider = (status: number, retryable: boolean, title: string): ErrorFacts => ({
+  status,
+  grpc: "unavailable",
+  retryable,
+  fault: "provider",
+  title,
+});
+const platform = (status: number, grpc: GrpcStatus, retryable: boolean, title: string): ErrorFacts => ({
+  status,
+  grpc,
+  retryable,
+  fault: "platform",
+  title,
+});
+
+export const ERROR_CODES = {
+  invalid_request: caller(400, "invalid_argument", "The request is not valid."),
+  malformed_json: caller(400, "invalid_argument", "The body is not valid JSON."),
+  invalid_encoding: caller(400, "invalid_argument", "The body is not valid UTF-8."),
+  field_unknown: caller(400, "invalid_argument", "The request has a field that does not exist."),
+  field_not_supported: caller(400, "invalid_argument", "The request uses a field that this release does not serve yet."),
+  invalid_cursor: caller(400, "invalid_argument", "The cursor is not one of this stream."),
+  unsupported_media_type: caller(415, "invalid_argument", "The body must be application/json."),
+  payload_too_large: caller(413, "resource_exhausted", "The request is too large."),
+  unauthenticated: caller(401, "unauthenticated", "A valid API key is required."),
+  permission_denied: caller(403, "permission_denied", "This key may not do that."),
+  invalid_actor: caller(401, "unauthenticated", "The asserted actor is not valid."),
+  not_found: caller(404, "not_found", "There is no such thing."),
+  method_not_allowed: caller(405, "unimplemented", "This address does not take that method."),
+  agent_name_taken: caller(409, "already_exists", "An agent of this name exists already."),
+  conversation_busy: caller(409, "failed_precondition", "The conversation is answering another message."),
+  idempotency_key_reused: caller(422, "invalid_argument", "This idempotency key was used with another body."),
+  runtime_unknown: caller(422, "failed_precondition", "No connected worker offers this runtime."),
+  runtime_constraint: caller(422, "failed_precondition", "The runtime cannot do what the agent asks for."),
+  model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),
+  tool_unknown: caller(422, "failed_precondition", "There is no tool of this name."),
+  queue_full: { ...caller(429, "resource_exhausted", "Too many messages are waiting in this conversation."), retryable: true },
+  SDK_UNAVAILABLE: platform(422, "failed_precondition", false, "The Claude Agent SDK is not installed on a connected worker."),
+  stale_generation: platform(410, "failed_precondition", false, "This owner no longer owns the conversation."),
+  slot_unknown: platform(410, "unauthenticated", false, "This slot token is not bound to a run."),
+  run_cancelled: policy(410, "canceled", "The run was cancelled."),
+  model_not_granted: policy(403, "permission_denied", "The run was not granted this model."),
+  tool_not_allowed: policy(403, "permission_denied", "The agent may not use this tool."),
+  tool_not_proposed: policy(403, "permission_denied", "The model did not propose this call."),
+  tool_drifted: policy(403, "permission_denied", "The tool changed since it was pinned."),
+  tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
+  tool_timeout: provider(504, false, "The tool did not answer in time."),
+  tool_upstream_failed: provider(502, false, "The tool server could not be reached."),
+  snapshot_mismatch: platform(400, "invalid_argument", false, "The snapshot does not match its hash."),
+  session_unknown: platform(404, "not_found", true, "The worker does not hold this session."),
+  transcript_corrupt: platform(500, "internal", false, "The transcript does not agree with its digest."),
+  transcript_not_durable: platform(500, "internal", true, "The transcript could not be made durable."),
+  answer_missing: provider(502, false, "The model ended without an answer."),
+  provider_error: provider(502, false, "The model provider answered with an error."),
+  provider_overloaded: provider(503, true, "The model provider is overloaded."),
+  provider_rate_limited: provider(429, true, "The model provider limits the rate."),
+  provider_unreachable: provider(502, true, "The model provider could not be reached."),
+  provider_stream_broken: provider(502, true, "The model provider's stream ended too early."),
+  provider_timeout: provider(504, true, "The model provider did not answer in time."),
+  output_truncated: provider(502, false, "The model's answer was cut off at its length limit."),
+  refused: provider(502, false, "The model refused to answer."),
+  outcome_unknown: platform(500, "aborted", false, "A tool with an effect was running when its owner died; whether it took effect is not known."),
+  retries_exhausted: platform(500, "aborted", false, "The run lost its worker too often."),
+  run_timeout: platform(504, "deadline_exceeded", false, "The run took longer than its limit."),
+  worker_lost: platform(503, "unavailable", true, "The worker was lost."),
+  no_worker: platform(503, "unavailable", true, "No worker has room for this runtime."),
+  engine_failed: platform(500, "internal", false, "The engine ended with an error."),
+  database_unavailable: platform(503, "unavailable", true, "The database cannot be reached."),
+  shutting_down: platform(503, "unavailable", true, "The platform is shutting down."),
+  internal: platform(500, "internal", false, "Something failed inside the platform."),
+} as const satisfies Record<string, ErrorFacts>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, text);
+}
+
+export interface FieldError {
+  /** JSON pointer into the request body, or the name of a header or parameter. */
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+export interface PlatformErrorOptions {
+  readonly cause?: unknown;
+  readonly fields?: readonly FieldError[];
+  /** Extra members for the problem object, such as `activeRunId`. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+  readonly retryAfterMs?: number;
+}
+
+/** The only error class that crosses a boundary. `detail` is shown to the caller and must be safe to show. */
+export class PlatformError extends Error {
+  override readonly name = "PlatformError";
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly fields: readonly FieldError[];
+  readonly extra: Readonly<Record<string, unknown>>;
+  readonly retryAfterMs: number | null;
+
+  constructor(code: ErrorCode, detail?: string, options: PlatformErrorOptions = {}) {
+    super(detail ?? ERROR_CODES[code].title, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.detail = detail ?? ERROR_CODES[code].title;
+    this.fields = options.fields ?? [];
+    this.extra = options.extra ?? {};
+    this.retryAfterMs = options.retryAfterMs ?? null;
+  }
+
+  get facts(): ErrorFacts {
+    return ERROR_CODES[this.code];
+  }
+}
+
+/** The same object over HTTP, in `run.finished` and in logs. */
+export interface ErrorObject {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly fault: Fault;
+  readonly retryable: boolean;
+}
+
+export function errorObject(error: PlatformError): ErrorObject {
+  const facts = error.facts;
+  return { code: error.code, detail: error.detail, fault: facts.fault, retryable: facts.retryable };
+}
+
+/** Anything thrown becomes a `PlatformError`; what nobody expected becomes `internal` with its cause kept. */
+export function asPlatformError(thrown: unknown): PlatformError {
+  return thrown instanceof PlatformError ? thrown : new PlatformError("internal", undefined, { cause: thrown });
+}

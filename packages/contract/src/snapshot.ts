@@ -1,0 +1,67 @@
+/**
+ * The frozen, hashed configuration a run works with. Canonical bytes are RFC 8785 (JCS) over a value made only of
+ * strings, integers, booleans, null, arrays and objects, so that any language gets the same hash.
+ */
+import type { EffectClass } from "./run.ts";
+
+export const DEFAULT_RUNTIME = "langgraph";
+
+export interface SnapshotTool {
+  /** Name on the model's wire, `server__tool`, at most 64 characters of `[a-zA-Z0-9_-]`. */
+  readonly name: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly title: string;
+  readonly description: string;
+  readonly effect: EffectClass;
+  /** SHA-256 (hex) over the canonical definition as the server listed it. */
+  readonly definitionHash: string;
+  /** JSON Schema of the arguments as the server listed it. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface Snapshot {
+  readonly agentId: string;
+  readonly agentName: string;
+  readonly revision: number;
+  readonly runtime: string;
+  readonly instructions: string;
+  /** `provider/model`. */
+  readonly model: string;
+  readonly maxOutputTokens: number;
+  /** Sorted by name, so that the prefix of every turn is byte-identical. */
+  readonly tools: readonly SnapshotTool[];
+  /** Bounds of one run, as counted by the gates. */
+  readonly limits: { readonly modelCallCount: number; readonly toolCallCount: number; readonly wallClockMs: number };
+}
+
+/**
+ * Text that is hashed: canonical JSON of the snapshot without the fields that stand at their default, so that a
+ * field added later does not change the hash of an older snapshot.
+ */
+export function snapshotHashText(snapshot: Snapshot): string {
+  const { runtime, ...rest } = snapshot;
+  return canonicalJson(runtime === DEFAULT_RUNTIME ? rest : { ...rest, runtime });
+}
+
+/** RFC 8785. Throws on what JSON cannot say (undefined inside arrays, functions, non-finite numbers, lone surrogates). */
+export function canonicalJson(value: unknown): string {
+  if (value === null || typeof value === "boolean") return String(value);
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw new TypeError("canonical JSON has no place for a number that is not finite");
+    return JSON.stringify(value);
+  }
+  if (typeof value === "string") {
+    if (!value.isWellFormed()) throw new TypeError("canonical JSON has no place for a lone surrogate");
+    return JSON.stringify(value);
+  }
+  if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each)).join(",")}]`;
+  if (typeof value === "object") {
+    const members = Object.entries(value)
+      .filter(([, member]) => member !== undefined)
+      .sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
+      .map(([key, member]) => `${canonicalJson(key)}:${canonicalJson(member)}`);
+    return `{${members.join(",")}}`;
+  }
+  throw new TypeError(`canonical JSON has no place for a ${typeof value}`);
+}
