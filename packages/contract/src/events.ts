@@ -15,7 +15,12 @@ export function revisionOf(generation: number, step: number): number {
 }
 
 const errorShape = z
-  .object({ code: z.string(), detail: z.string(), fault: z.enum(["caller", "policy", "provider", "platform"]), retryable: z.boolean() })
+  .object({
+    code: z.string(),
+    detail: z.string(),
+    fault: z.enum(["caller", "policy", "provider", "platform"]),
+    retryable: z.boolean(),
+  })
   .meta({ id: "EventError" });
 
 const usageShape = z.object({

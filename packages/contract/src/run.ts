@@ -38,7 +38,15 @@ export const END_REASONS = [
 export type EndReason = (typeof END_REASONS)[number];
 
 /** What clients see; `waiting` is our `suspended`, `admitted`/`finalizing` show as `running`. */
-export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled", "rolled_back"] as const;
+export const RUN_STATUSES = [
+  "queued",
+  "running",
+  "waiting",
+  "completed",
+  "failed",
+  "cancelled",
+  "rolled_back",
+] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 const STATUS_OF: Readonly<Record<RunState, RunStatus>> = {

@@ -65,10 +65,18 @@ export type StepInput =
   | { readonly kind: "continue"; readonly turnId: string; readonly runId: string; readonly reason: string };
 
 export type StepEvent =
-  | { readonly type: "text.delta" | "thinking.delta"; readonly itemId: string; readonly offset: number; readonly text: string }
+  | {
+      readonly type: "text.delta" | "thinking.delta";
+      readonly itemId: string;
+      readonly offset: number;
+      readonly text: string;
+    }
   | { readonly type: "text.completed" | "thinking.completed"; readonly itemId: string; readonly text: string }
   | { readonly type: "text.retracted"; readonly itemId: string; readonly cause: string }
-  | { readonly type: "run.phase"; readonly phase: "thinking" | "writing" | "using_tool" | "waiting_provider" | "compacting" };
+  | {
+      readonly type: "run.phase";
+      readonly phase: "thinking" | "writing" | "using_tool" | "waiting_provider" | "compacting";
+    };
 
 export interface StepResult {
   readonly outcome: "done" | "continue" | "hold_required" | "failed" | "interrupted";

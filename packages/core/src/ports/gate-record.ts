@@ -1,0 +1,134 @@
+/**
+ * The record as the gates see it. A slot token's hash names the run; each intent is one fenced statement that locks
+ * the ownership row `FOR SHARE` and demands the bound generation, the run `running` and no cancel.
+ * Common errors: `slot_unknown` (no such slot, or not bound), `stale_generation`, `run_cancelled`.
+ */
+import type {
+  Actor,
+  EffectClass,
+  MessageId,
+  RunId,
+  Snapshot,
+  ToolCallId,
+  ToolCallState,
+  Usage,
+  ModelCallId,
+} from "@signalbox/contract";
+
+/** What a slot is bound to. `run` is `null` between steps. */
+export interface SlotView {
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly snapshot: Snapshot;
+  readonly snapshotHash: string;
+  readonly actor: Actor;
+  readonly run: {
+    readonly runId: RunId;
+    readonly messageId: MessageId;
+    readonly generation: number;
+    readonly traceId: string;
+  } | null;
+}
+
+export interface ModelIntent {
+  readonly tokenHash: string;
+  readonly modelCallId: ModelCallId;
+  readonly process: number;
+  readonly wire: "anthropic";
+  readonly requestedModel: string;
+  readonly requestBytes: number;
+  /** Named rules that changed the request before it left, recorded with the intent. */
+  readonly rules: readonly string[];
+}
+
+/** A tool call as the model proposed it, in message order. */
+export interface Proposal {
+  readonly toolCallId: ToolCallId;
+  readonly toolUseId: string;
+  /** Name on the wire without the engine's prefix. */
+  readonly name: string;
+  /** `null` when the snapshot has no such tool; the row is then `denied`. */
+  readonly server: string | null;
+  readonly tool: string | null;
+  readonly effect: EffectClass;
+  readonly definitionHash: string | null;
+  /** Canonical JSON of the arguments. */
+  readonly argumentsJson: string;
+  readonly argumentsDigest: string;
+}
+
+export interface ModelSettlement {
+  readonly modelCallId: ModelCallId;
+  readonly state: "succeeded" | "failed" | "estimated";
+  readonly servedModel: string;
+  readonly usage: Usage;
+  readonly costMicros: number | null;
+  readonly priceVersion: string | null;
+  readonly stopReason: string | null;
+  readonly errorCode: string | null;
+  readonly proposals: readonly Proposal[];
+}
+
+export interface ToolIntent {
+  readonly tokenHash: string;
+  readonly process: number;
+  /** As the engine sent it; `null` when it sends none (then matched by tool and argument digest, in order). */
+  readonly toolUseId: string | null;
+  readonly name: string;
+  readonly argumentsDigest: string;
+}
+
+export type ToolGrant =
+  | {
+      readonly kind: "execute";
+      readonly toolCallId: ToolCallId;
+      readonly runId: RunId;
+      readonly server: string;
+      readonly tool: string;
+      readonly effect: EffectClass;
+      readonly argumentsJson: string;
+      /** The same on every retry of this call. */
+      readonly idempotencyKey: string;
+    }
+  /** The call already has an outcome: it is answered from the ledger and not executed. */
+  | {
+      readonly kind: "replay";
+      readonly toolCallId: ToolCallId;
+      readonly state: ToolCallState;
+      readonly resultJson: string;
+    };
+
+export interface ToolSettlement {
+  readonly toolCallId: ToolCallId;
+  readonly state: "succeeded" | "failed" | "unknown";
+  /** The MCP result as it was given to the engine. */
+  readonly resultJson: string;
+  readonly resultSummary: string;
+  readonly errorCode: string | null;
+}
+
+export interface TranscriptRow {
+  readonly kind: "item" | "state";
+  readonly entryId: string;
+  readonly stream: string;
+  readonly body: Uint8Array;
+}
+
+export interface GateRecord {
+  /** Errors: `slot_unknown` when no such slot exists. A slot between steps has `run: null`. */
+  slot(tokenHash: string): Promise<SlotView>;
+  /** Intent of a model call. Also refuses when the run has used up its model calls (`run_timeout` for its wall clock). */
+  openModelCall(intent: ModelIntent): Promise<SlotView>;
+  /**
+   * Closes the call exactly once, whoever owns the conversation by now; records its proposals when the opener is still
+   * the owner, and `usage.recorded`. A second settlement changes nothing.
+   */
+  settleModelCall(settlement: ModelSettlement): Promise<{ readonly proposalsAccepted: boolean }>;
+  /** Errors: also `tool_not_proposed`, `tool_not_allowed`, `tool_outcome_unknown`. */
+  openToolCall(intent: ToolIntent): Promise<ToolGrant>;
+  settleToolCall(settlement: ToolSettlement): Promise<void>;
+  /** Appends under the bound generation. Returns the last entry id of the main stream. */
+  appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
+  /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */
+  loadTranscript(tokenHash: string): AsyncIterable<readonly TranscriptRow[]>;
+}

@@ -1,0 +1,143 @@
+/**
+ * The record as the run side sees it. Claiming gives an `Ownership`; every write of an owner goes through it and
+ * carries its generation, so that no write can forget the fence. A write whose generation is no longer the current
+ * one changes nothing and rejects with `stale_generation`.
+ */
+import type {
+  Actor,
+  ErrorObject,
+  EndReason,
+  HistoryEntry,
+  MessageId,
+  OwnerEvent,
+  RunId,
+  Rung,
+  Snapshot,
+  TerminalState,
+} from "@signalbox/contract";
+
+/** A text or thinking item of this run that readers may still see from an earlier generation. */
+export interface VisibleItem {
+  readonly itemId: string;
+  readonly kind: "text" | "thinking";
+}
+
+export interface Claim {
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly runId: RunId;
+  readonly messageId: MessageId;
+  readonly generation: number;
+  /** 1 for the first owner of the run; grows with each takeover or change of worker. */
+  readonly attempt: number;
+  /** `ready`: never owned before. `owner_lost`: taken over from a dead process. `worker_lost`: same owner, new worker. */
+  readonly cause: "ready" | "owner_lost" | "worker_lost";
+  readonly actor: Actor;
+  readonly snapshot: Snapshot;
+  readonly snapshotHash: string;
+  readonly traceId: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly acceptedAtMs: number;
+  /** Database time at the claim, for the turn form. */
+  readonly nowMs: number;
+  /** Age of the previous message of the person at the time of this one, or `null` when it is the first. */
+  readonly lastUserMessageAgeMs: number | null;
+  readonly lastUserSnippet: string | null;
+  /** Last finalized transcript entry, or `null` when there is none. */
+  readonly leaf: string | null;
+  /** Whether the conversation has a finalized answer before this run (then a missing leaf means `rebuilt`). */
+  readonly hasHistory: boolean;
+  readonly cancelRequested: boolean;
+  readonly visibleItems: readonly VisibleItem[];
+  /**
+   * True when a `write` or `irreversible` call of an earlier generation of this run is executing or unknown: the turn
+   * must not run again.
+   */
+  readonly outcomeUnknown: boolean;
+}
+
+export interface ClaimRequest {
+  readonly process: number;
+  /** How many more runs of each runtime this supervisor's workers have room for. */
+  readonly room: Readonly<Record<string, number>>;
+  readonly limit: number;
+}
+
+export interface Seal {
+  /** Last entry of the main stream appended under this generation, or the old leaf when the run appended none. */
+  readonly leaf: string | null;
+  /** Digest (hex) over the visible transcript up to `leaf`; `null` without a transcript. */
+  readonly digest: string | null;
+  /** Calls of this run that are still open at a gate. */
+  readonly openModelCallCount: number;
+  readonly openToolCallCount: number;
+  readonly unknownToolCallCount: number;
+  readonly cancelRequested: boolean;
+}
+
+export interface Finalization {
+  readonly outcome: TerminalState;
+  readonly reason: EndReason;
+  readonly error: ErrorObject | null;
+  /** The answer as it enters the history; `null` when there is none to keep. */
+  readonly answer: { readonly messageId: MessageId; readonly text: string; readonly partial: boolean } | null;
+  readonly rung: Rung | null;
+  /** The transcript continues from here next time; `null` leaves the old leaf in place. */
+  readonly leaf: string | null;
+  readonly digest: string | null;
+  readonly servedModel: string | null;
+}
+
+export interface Ownership {
+  readonly claim: Claim;
+  /**
+   * Binds the slot to this run and generation; a slot that does not exist yet is created for the conversation.
+   * From here on gates accept the slot.
+   */
+  bindSlot(slot: { readonly tokenHash: string; readonly workerId: string }): Promise<void>;
+  /** Appends owner events in order by group commit. Resolves when they are durable. */
+  append(events: readonly OwnerEvent[]): Promise<void>;
+  /**
+   * The worker died: raises the generation under the same owner and unbinds the slot. Open proposals are withdrawn.
+   * Rejects with `retries_exhausted` when the run has used up `attemptLimit`; the ownership stays valid then.
+   */
+  changeWorker(options: { readonly attemptLimit: number }): Promise<Ownership>;
+  /** Closes the gates for the run (`finalizing`): no intent, no transcript entry, no cancel after it. */
+  seal(): Promise<Seal>;
+  /**
+   * Decides: terminal state, history, continuity, audit, `run.finished`, release of ownership and the admission of the
+   * next queued message, in one transaction. Waits for appended events first.
+   */
+  finish(finalization: Finalization): Promise<{ readonly nextRunId: RunId | null }>;
+  /** Gives the run back (`running → admitted`) so that another supervisor claims it; used by drain. */
+  release(): Promise<void>;
+  /** The conversation's history before this run, oldest first, for the rung `rebuilt`. */
+  history(limit: number): Promise<readonly HistoryEntry[]>;
+}
+
+export interface OwnershipRecord {
+  /** Claims ready conversations and takes over those of dead processes. Never blocks on a locked row. */
+  claim(request: ClaimRequest): Promise<readonly Ownership[]>;
+  /** The ownership for a claim made by admission in its own transaction. */
+  adopt(claim: Claim): Ownership;
+  /** Runs of this process whose cancel was requested. */
+  cancelled(process: number): Promise<readonly { readonly conversationId: string; readonly generation: number }[]>;
+}
+
+export interface ProcessRecord {
+  /** Registers this process under a new incarnation, takes its presence lock and opens its lease. */
+  register(roles: readonly string[]): Promise<{ readonly process: number; readonly leaseMs: number }>;
+  /**
+   * Renews the lease. Rejects with `stale_generation` when this process was declared dead meanwhile: it then owns
+   * nothing any more.
+   */
+  heartbeat(process: number): Promise<void>;
+  /**
+   * Declares dead whose presence lock is free or whose lease ran out (database clock), closes the calls its gates left
+   * open, and makes its conversations claimable. Returns how many processes it buried.
+   */
+  sweep(process: number): Promise<number>;
+  /** Orderly end: nothing is left to sweep. */
+  unregister(process: number): Promise<void>;
+}

@@ -1,0 +1,68 @@
+/** Workers as the run side sees them: where there is room, and one session per conversation on one of them. */
+import type { ErrorCode, HistoryEntry, Rung, Snapshot } from "@signalbox/contract";
+import type { CancelSignal } from "./clock.ts";
+
+export interface SessionRequest {
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly generation: number;
+  readonly snapshot: Snapshot;
+  readonly snapshotHash: string;
+  readonly rung: Rung;
+  readonly leaf: string | null;
+  readonly history: readonly HistoryEntry[];
+}
+
+export type WorkerEvent =
+  | {
+      readonly type: "text.delta" | "thinking.delta";
+      readonly itemId: string;
+      readonly offset: number;
+      readonly text: string;
+    }
+  | { readonly type: "text.completed" | "thinking.completed"; readonly itemId: string; readonly text: string }
+  | { readonly type: "text.retracted"; readonly itemId: string; readonly cause: string }
+  | { readonly type: "run.phase"; readonly phase: string };
+
+export interface StepResult {
+  readonly outcome: "done" | "continue" | "hold_required" | "failed" | "interrupted";
+  readonly answer: string;
+  readonly stopReason: string;
+  readonly leaf: string | null;
+  readonly servedModel: string;
+  readonly error: { readonly code: ErrorCode; readonly detail: string } | null;
+}
+
+export type StepOutput =
+  | { readonly kind: "event"; readonly event: WorkerEvent }
+  | { readonly kind: "result"; readonly result: StepResult };
+
+export interface StepRequest {
+  readonly runId: string;
+  readonly turnId: string;
+  readonly parts: readonly string[];
+}
+
+/**
+ * A place on a worker, held for one conversation. The slot must be bound in the record before `open`.
+ * A lost worker rejects every call with `worker_lost`.
+ */
+export interface Seat {
+  readonly workerId: string;
+  /** SHA-256 (hex) of the slot token this seat uses. */
+  readonly slotTokenHash: string;
+  open(request: SessionRequest): Promise<void>;
+  /** Ends after exactly one result. `signal` interrupts the step, which still ends with a result. */
+  step(request: StepRequest, signal: CancelSignal): AsyncIterable<StepOutput>;
+  /** The turn is over; a warm session may stay for the next one. */
+  leave(): void;
+  /** Ends session and engine. Idempotent; never rejects. */
+  terminate(reason: string): Promise<void>;
+}
+
+export interface WorkerPool {
+  /** Free steps by runtime, over all connected workers. */
+  room(): Readonly<Record<string, number>>;
+  /** Prefers the worker that already holds a session of this conversation. Rejects with `no_worker`. */
+  seat(conversationId: string, runtime: string): Promise<Seat>;
+}
