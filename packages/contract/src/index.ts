@@ -84,3 +84,47 @@ export {
   type HistoryEntry,
   type TurnInput,
 } from "./turn-input.ts";
+export {
+  actorClaimSchema,
+  errorObjectSchema,
+  pageQuerySchema,
+  problemSchema,
+  type ActorClaim,
+  type PageQuery,
+  type Problem,
+} from "./http/common.ts";
+export {
+  agentPageSchema,
+  agentSchema,
+  createAgentSchema,
+  runtimeListSchema,
+  runtimeSchema,
+  type Agent,
+  type CreateAgent,
+  type RuntimeInfo,
+} from "./http/agents.ts";
+export {
+  conversationPageSchema,
+  conversationSchema,
+  createConversationSchema,
+  type Conversation,
+  type CreateConversation,
+} from "./http/conversations.ts";
+export {
+  messagePageSchema,
+  messageSchema,
+  sendMessageSchema,
+  SERVED_WHEN_BUSY,
+  UNSERVED_MESSAGE_FIELDS,
+  type Message,
+  type SendMessage,
+} from "./http/messages.ts";
+export {
+  acceptedMessageSchema,
+  infoSchema,
+  runPageSchema,
+  runSchema,
+  type AcceptedMessage,
+  type Info,
+  type Run,
+} from "./http/runs.ts";
