@@ -1,8 +1,21 @@
 /** A place on a connected worker, held for one conversation from before the session opens until the turn is over. */
 import { createHash } from "node:crypto";
 import { isErrorCode, PlatformError, type ErrorCode } from "@signalbox/contract";
-import { StepResult_Outcome, type ExecuteStepResponse, type StepResult as WireResult } from "@signalbox/contract/worker-protocol";
-import type { CancelSignal, Randomness, Seat, SessionRequest, StepOutput, StepRequest, StepResult, WorkerEvent } from "@signalbox/core";
+import {
+  StepResult_Outcome,
+  type ExecuteStepResponse,
+  type StepResult as WireResult,
+} from "@signalbox/contract/worker-protocol";
+import type {
+  CancelSignal,
+  Randomness,
+  Seat,
+  SessionRequest,
+  StepOutput,
+  StepRequest,
+  StepResult,
+  WorkerEvent,
+} from "@signalbox/core";
 import { fromConnect } from "./worker-errors.ts";
 import type { WorkerConnection } from "./worker-connection.ts";
 
@@ -166,7 +179,10 @@ function wrap(event: WorkerEvent): StepOutput {
   return { kind: "event", event };
 }
 
-function delta(type: "text.delta" | "thinking.delta", value: { itemId: string; offset: bigint; text: string }): StepOutput {
+function delta(
+  type: "text.delta" | "thinking.delta",
+  value: { itemId: string; offset: bigint; text: string },
+): StepOutput {
   return wrap({ type, itemId: value.itemId, offset: Number(value.offset), text: value.text });
 }
 

@@ -1,0 +1,58 @@
+/** Tool servers as an operator declares them: a JSON file named by `--mcp-servers` or `SIGNALBOX_MCP_SERVERS`. */
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { EFFECT_CLASSES } from "@signalbox/contract";
+import { z } from "zod";
+import { ConfigurationError } from "./environment.ts";
+
+const toolsSchema = z.record(
+  z.string().min(1).max(64),
+  z.strictObject({ effect: z.enum(EFFECT_CLASSES), timeoutMs: z.int().min(100).max(3_600_000).optional() }),
+);
+
+const serverSchema = z.discriminatedUnion("transport", [
+  z.strictObject({
+    transport: z.literal("stdio"),
+    command: z.string().min(1),
+    args: z.array(z.string()).default([]),
+    env: z.record(z.string(), z.string()).default({}),
+    /** Relative to the file; defaults to its folder. */
+    cwd: z.string().optional(),
+    tools: toolsSchema.default({}),
+  }),
+  z.strictObject({
+    transport: z.literal("http"),
+    url: z.url({ protocol: /^https?$/ }),
+    headers: z.record(z.string(), z.string()).default({}),
+    tools: toolsSchema.default({}),
+  }),
+]);
+
+const mcpServersSchema = z.record(
+  z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "name a server with a-z, 0-9 and -"),
+  serverSchema,
+);
+
+export type McpServerConfig = Readonly<z.infer<typeof serverSchema>>;
+export type McpServersConfig = Readonly<Record<string, McpServerConfig>>;
+
+export function readMcpServers(path: string | null): McpServersConfig {
+  if (path === null) return {};
+  const absolute = resolve(path);
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(absolute, "utf8"));
+  } catch (cause) {
+    throw new ConfigurationError(`The file of tool servers ${absolute} cannot be read as JSON.`, { cause });
+  }
+  const parsed = mcpServersSchema.safeParse(value);
+  if (!parsed.success) {
+    throw new ConfigurationError(`The file of tool servers ${absolute} is not valid: ${z.prettifyError(parsed.error)}`);
+  }
+  const servers: Record<string, McpServerConfig> = {};
+  for (const [name, server] of Object.entries(parsed.data)) {
+    servers[name] =
+      server.transport === "stdio" ? { ...server, cwd: resolve(dirname(absolute), server.cwd ?? ".") } : server;
+  }
+  return servers;
+}

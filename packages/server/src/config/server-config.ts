@@ -1,0 +1,100 @@
+/** What one platform process works with. Precedence: flags, then environment, then defaults. */
+import { resolve } from "node:path";
+import { ConfigurationError, portOf, secretOf, textOf, type Environment } from "./environment.ts";
+import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
+import type { LogLevel } from "../telemetry/log.ts";
+
+export const DEFAULT_PORT = 4620;
+
+export interface ProviderConfig {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly wire: "anthropic";
+  readonly apiKey: string | null;
+  /** True for the `sim` model, which answers are never a real model's. */
+  readonly simulated: boolean;
+}
+
+export interface ServerConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly gatesHost: string;
+  readonly gatesPort: number;
+  readonly dataDir: string;
+  readonly databaseUrl: string | null;
+  /** Bypasses a connection pooler for LISTEN and presence; defaults to `databaseUrl`. */
+  readonly databaseDirectUrl: string | null;
+  readonly joinToken: string | null;
+  /** Keys the HMAC of API keys; `null`: kept in the data directory, made on first use. */
+  readonly secret: string | null;
+  readonly providers: readonly ProviderConfig[];
+  readonly mcpServers: McpServersConfig;
+  readonly logLevel: LogLevel;
+}
+
+export interface ServerFlags {
+  readonly host?: string | undefined;
+  readonly port?: string | undefined;
+  readonly gatesPort?: string | undefined;
+  readonly dataDir?: string | undefined;
+  readonly mcpServers?: string | undefined;
+  readonly logLevel?: string | undefined;
+}
+
+const LOG_LEVELS: readonly LogLevel[] = ["info", "warn", "error", "silent"];
+
+export function readServerConfig(flags: ServerFlags, environment: Environment): ServerConfig {
+  const host = flags.host ?? textOf(environment, "HOST") ?? "127.0.0.1";
+  const port = portOf(flags.port ?? textOf(environment, "PORT") ?? String(DEFAULT_PORT), "PORT");
+  const databaseUrl = secretOf(environment, "DATABASE_URL");
+  return {
+    host,
+    port,
+    gatesHost: textOf(environment, "SIGNALBOX_GATES_HOST") ?? host,
+    gatesPort: portOf(
+      flags.gatesPort ?? textOf(environment, "SIGNALBOX_GATES_PORT") ?? String(port === 0 ? 0 : port + 1),
+      "SIGNALBOX_GATES_PORT",
+    ),
+    dataDir: resolve(flags.dataDir ?? textOf(environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox"),
+    databaseUrl,
+    databaseDirectUrl: secretOf(environment, "SIGNALBOX_DATABASE_DIRECT_URL") ?? databaseUrl,
+    joinToken: secretOf(environment, "SIGNALBOX_JOIN_TOKEN"),
+    secret: secretOf(environment, "SIGNALBOX_SECRET"),
+    providers: readProviders(environment),
+    mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
+    logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
+  };
+}
+
+function readProviders(environment: Environment): readonly ProviderConfig[] {
+  const providers: ProviderConfig[] = [];
+  const simUrl = textOf(environment, "SIGNALBOX_SIM_URL");
+  if (simUrl !== null) providers.push(providerOf("sim", simUrl, null));
+  const anthropicKey = secretOf(environment, "ANTHROPIC_API_KEY");
+  if (anthropicKey !== null) {
+    providers.push(
+      providerOf("anthropic", textOf(environment, "ANTHROPIC_BASE_URL") ?? "https://api.anthropic.com", anthropicKey),
+    );
+  }
+  const ollama = textOf(environment, "OLLAMA_HOST");
+  if (ollama !== null)
+    providers.push(providerOf("ollama", /^https?:/.test(ollama) ? ollama : `http://${ollama}`, null));
+  return providers;
+}
+
+function providerOf(name: string, baseUrl: string, apiKey: string | null): ProviderConfig {
+  let url: URL;
+  try {
+    url = new URL(baseUrl);
+  } catch (cause) {
+    throw new ConfigurationError(`The address of the provider ${name} is not a URL: "${baseUrl}".`, { cause });
+  }
+  return { name, baseUrl: url.href.replace(/\/+$/, ""), wire: "anthropic", apiKey, simulated: name === "sim" };
+}
+
+function logLevelOf(text: string): LogLevel {
+  const level = LOG_LEVELS.find((each) => each === text);
+  if (level === undefined)
+    throw new ConfigurationError(`The log level must be one of ${LOG_LEVELS.join(", ")}, not "${text}".`);
+  return level;
+}
