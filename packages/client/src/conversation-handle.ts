@@ -1,0 +1,90 @@
+/** One conversation: send messages, read its history, follow its events. */
+import {
+  acceptedMessageSchema,
+  conversationSchema,
+  messagePageSchema,
+  type AcceptedMessage,
+  type Conversation,
+  type Message,
+  type PlatformEvent,
+  type WhenBusy,
+} from "@signalbox/contract";
+import { conversationEvents, type EventStreamOptions } from "./event-stream.ts";
+import { RunHandle } from "./run-handle.ts";
+import type { Transport } from "./transport.ts";
+
+export interface SendOptions {
+  /** Sending again with the same key gives the same run. Default: a fresh key, so that retries are safe. */
+  readonly idempotencyKey?: string;
+  /** What happens when a run is active. Default: the agent's, `enqueue`. */
+  readonly whenBusy?: WhenBusy;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly context?: readonly { readonly name: string; readonly value: string }[];
+  readonly signal?: AbortSignal;
+}
+
+/** A run that was just accepted, with what the acknowledgement said. */
+export interface AcceptedRun {
+  readonly run: RunHandle;
+  readonly accepted: AcceptedMessage;
+}
+
+export class ConversationHandle {
+  readonly id: string;
+  readonly #transport: Transport;
+
+  constructor(transport: Transport, id: string) {
+    this.#transport = transport;
+    this.id = id;
+  }
+
+  /** Sends a message. Errors: `conversation_busy`, `queue_full`, `idempotency_key_reused`, `field_not_supported` … */
+  async send(content: string, options: SendOptions = {}): Promise<RunHandle> {
+    return (await this.sendDetailed(content, options)).run;
+  }
+
+  /** Like `send`, with the whole acknowledgement. */
+  async sendDetailed(content: string, options: SendOptions = {}): Promise<AcceptedRun> {
+    const accepted = await this.#transport.json(
+      {
+        method: "POST",
+        path: `/v1/conversations/${this.id}/messages`,
+        body: {
+          content,
+          ...(options.whenBusy === undefined ? {} : { whenBusy: options.whenBusy }),
+          ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
+          ...(options.context === undefined ? {} : { context: options.context }),
+        },
+        idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+      },
+      (body) => acceptedMessageSchema.parse(body),
+    );
+    const after = Number(new URL(accepted.eventsUrl, this.#transport.options.url).searchParams.get("after") ?? "0");
+    return { run: new RunHandle(this.#transport, { id: accepted.run.id, conversationId: this.id, after }), accepted };
+  }
+
+  events(options: EventStreamOptions = {}): AsyncGenerator<PlatformEvent, void, undefined> {
+    return conversationEvents(this.#transport, this.id, options);
+  }
+
+  get(): Promise<Conversation> {
+    return this.#transport.json({ method: "GET", path: `/v1/conversations/${this.id}` }, (body) =>
+      conversationSchema.parse(body),
+    );
+  }
+
+  /** The history, oldest first, page by page. */
+  async *messages(): AsyncGenerator<Message, void, undefined> {
+    let cursor: string | null = null;
+    do {
+      const query = new URLSearchParams({ order: "asc", limit: "200", ...(cursor === null ? {} : { cursor }) });
+      const page: { readonly data: readonly Message[]; readonly nextCursor: string | null } =
+        await this.#transport.json({ method: "GET", path: `/v1/conversations/${this.id}/messages?${query}` }, (body) =>
+          messagePageSchema.parse(body),
+        );
+      yield* page.data;
+      cursor = page.nextCursor;
+    } while (cursor !== null);
+  }
+}

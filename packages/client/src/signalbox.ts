@@ -1,0 +1,161 @@
+/** The client: agents, conversations and runs of one platform, as one API key and, if asserted, one end user. */
+import {
+  agentPageSchema,
+  agentSchema,
+  conversationPageSchema,
+  conversationSchema,
+  infoSchema,
+  runPageSchema,
+  runSchema,
+  runtimeListSchema,
+  type ActorClaim,
+  type Agent,
+  type Conversation,
+  type CreateAgent,
+  type Info,
+  type Run,
+  type RuntimeInfo,
+} from "@signalbox/contract";
+import { ConversationHandle } from "./conversation-handle.ts";
+import { RunHandle } from "./run-handle.ts";
+import { Transport, type TransportOptions } from "./transport.ts";
+
+export interface SignalboxOptions {
+  /** Address of the API, for example `http://127.0.0.1:4620`. */
+  readonly url: string;
+  /** A key of the form `sbx_…`. */
+  readonly apiKey: string;
+  /** Default: the global `fetch`. */
+  readonly fetch?: typeof fetch;
+}
+
+export interface ListOptions {
+  /** 1 to 200. Default 50. */
+  readonly limit?: number;
+  readonly cursor?: string;
+  /** By creation. Default `desc`. */
+  readonly order?: "asc" | "desc";
+}
+
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+/** Fields with a default may be left out. */
+export type NewAgent = Pick<CreateAgent, "name" | "model"> & Partial<CreateAgent>;
+
+export class Signalbox {
+  readonly #transport: Transport;
+
+  constructor(options: SignalboxOptions | Transport) {
+    this.#transport = options instanceof Transport ? options : new Transport(transportOptions(options));
+  }
+
+  /** The same platform, seen and used as this end user. The key must have the right `assert_actor`. */
+  as(actor: Pick<ActorClaim, "user"> & Partial<ActorClaim>): Signalbox {
+    return new Signalbox(
+      new Transport({
+        ...this.#transport.options,
+        actor: { user: actor.user, roles: actor.roles ?? [], units: actor.units ?? [] },
+      }),
+    );
+  }
+
+  info(): Promise<Info> {
+    return this.#transport.json({ method: "GET", path: "/v1/info" }, (body) => infoSchema.parse(body));
+  }
+
+  async runtimes(): Promise<readonly RuntimeInfo[]> {
+    const page = await this.#transport.json({ method: "GET", path: "/v1/runtimes" }, (body) =>
+      runtimeListSchema.parse(body),
+    );
+    return page.data;
+  }
+
+  readonly agents = {
+    /** Errors: `agent_name_taken`, `runtime_unknown`, `SDK_UNAVAILABLE`, `model_unknown`, `tool_unknown`. */
+    create: (agent: NewAgent, options: { readonly idempotencyKey?: string } = {}): Promise<Agent> =>
+      this.#transport.json(
+        {
+          method: "POST",
+          path: "/v1/agents",
+          body: agent,
+          idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
+        },
+        (body) => agentSchema.parse(body),
+      ),
+    get: (agent: string): Promise<Agent> =>
+      this.#transport.json({ method: "GET", path: `/v1/agents/${encodeURIComponent(agent)}` }, (body) =>
+        agentSchema.parse(body),
+      ),
+    list: (options: ListOptions = {}): Promise<Page<Agent>> =>
+      this.#transport.json({ method: "GET", path: `/v1/agents${queryOf(options)}` }, (body) =>
+        agentPageSchema.parse(body),
+      ),
+  };
+
+  readonly conversations = {
+    create: async (
+      conversation: {
+        readonly agent: string;
+        readonly title?: string;
+        readonly metadata?: Readonly<Record<string, string>>;
+      },
+      options: { readonly idempotencyKey?: string } = {},
+    ): Promise<ConversationHandle> => {
+      const created = await this.#transport.json(
+        {
+          method: "POST",
+          path: "/v1/conversations",
+          body: conversation,
+          idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
+        },
+        (body) => conversationSchema.parse(body),
+      );
+      return this.conversations.open(created.id);
+    },
+    /** A handle for a known id; nothing is sent until it is used. */
+    open: (id: string): ConversationHandle => new ConversationHandle(this.#transport, id),
+    get: (id: string): Promise<Conversation> => this.conversations.open(id).get(),
+    list: (options: ListOptions = {}): Promise<Page<Conversation>> =>
+      this.#transport.json({ method: "GET", path: `/v1/conversations${queryOf(options)}` }, (body) =>
+        conversationPageSchema.parse(body),
+      ),
+  };
+
+  readonly runs = {
+    get: (id: string): Promise<Run> =>
+      this.#transport.json({ method: "GET", path: `/v1/runs/${encodeURIComponent(id)}` }, (body) =>
+        runSchema.parse(body),
+      ),
+    /** Follows a run from the beginning of its conversation's kept events. */
+    open: async (id: string): Promise<RunHandle> => {
+      const run = await this.runs.get(id);
+      const after = Number(new URL(run.eventsUrl, this.#transport.options.url).searchParams.get("after") ?? "0");
+      return new RunHandle(this.#transport, { id: run.id, conversationId: run.conversationId, after });
+    },
+    list: (options: ListOptions & { readonly conversation?: string } = {}): Promise<Page<Run>> =>
+      this.#transport.json({ method: "GET", path: `/v1/runs${queryOf(options)}` }, (body) => runPageSchema.parse(body)),
+    cancel: (id: string): Promise<Run> =>
+      this.#transport.json({ method: "POST", path: `/v1/runs/${encodeURIComponent(id)}/cancel` }, (body) =>
+        runSchema.parse(body),
+      ),
+  };
+}
+
+function transportOptions(options: SignalboxOptions): TransportOptions {
+  return {
+    url: options.url,
+    apiKey: options.apiKey,
+    actor: null,
+    fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
+  };
+}
+
+function queryOf(options: ListOptions & { readonly conversation?: string }): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(options)) if (value !== undefined) query.set(name, String(value));
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
