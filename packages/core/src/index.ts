@@ -25,11 +25,13 @@ export type {
   ModelSettlement,
   Proposal,
   SlotView,
+  ToolDenial,
   ToolGrant,
   ToolIntent,
   ToolSettlement,
   TranscriptRow,
 } from "./ports/gate-record.ts";
+export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
 export type { LiveChannel } from "./ports/live.ts";
 export type {
   Seat,

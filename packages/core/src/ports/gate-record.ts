@@ -6,6 +6,7 @@
 import type {
   Actor,
   EffectClass,
+  ErrorCode,
   MessageId,
   RunId,
   Snapshot,
@@ -98,6 +99,19 @@ export type ToolGrant =
       readonly resultJson: string;
     };
 
+/** A verdict `deny` that the tool gate reached before the call's intent, such as a definition that drifted. */
+export interface ToolDenial {
+  readonly tokenHash: string;
+  readonly process: number;
+  /** Named like the intent it stands for. */
+  readonly toolUseId: string | null;
+  readonly name: string;
+  readonly argumentsDigest: string;
+  readonly code: ErrorCode;
+  /** The reason in words the model can read. */
+  readonly reason: string;
+}
+
 export interface ToolSettlement {
   readonly toolCallId: ToolCallId;
   readonly state: "succeeded" | "failed" | "unknown";
@@ -126,6 +140,11 @@ export interface GateRecord {
   settleModelCall(settlement: ModelSettlement): Promise<{ readonly proposalsAccepted: boolean }>;
   /** Errors: also `tool_not_proposed`, `tool_not_allowed`, `tool_outcome_unknown`. */
   openToolCall(intent: ToolIntent): Promise<ToolGrant>;
+  /**
+   * Records a denial instead of an intent: the proposed call becomes `denied` with its reason, `tool_denied` is audited
+   * and `tool.finished` written. A call that was not proposed, or already has an outcome, is only audited.
+   */
+  denyToolCall(denial: ToolDenial): Promise<void>;
   settleToolCall(settlement: ToolSettlement): Promise<void>;
   /** Appends under the bound generation. Returns the last entry id of the main stream. */
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
