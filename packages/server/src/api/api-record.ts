@@ -1,0 +1,93 @@
+/** What the API reads and writes, apart from admission: one method, one tenant-scoped transaction. Wiring joins it to the store. */
+import type {
+  Actor,
+  Agent,
+  Conversation,
+  CreateAgent,
+  CreateConversation,
+  EffectClass,
+  EventType,
+  Message,
+  PageQuery,
+  Run,
+  SnapshotTool,
+} from "@signalbox/contract";
+
+/** Rows as the outside sees them, without the addresses that only the API knows. */
+export type StoredAgent = Omit<Agent, "plan" | "whenBusy" | "warnings">;
+export type StoredConversation = Omit<Conversation, "eventsUrl" | "waitingFor">;
+export type StoredRun = Omit<Run, "eventsUrl" | "waitingFor"> & { readonly cursor: number };
+
+export interface StoredEvent {
+  readonly sequence: number;
+  readonly type: EventType;
+  readonly runId: string | null;
+  /** The event as JSON, ready to be sent. */
+  readonly json: string;
+}
+
+/** Whose things a caller sees: the tenant's, narrowed to one end user when the caller speaks for one. */
+export interface Scope {
+  readonly tenantId: string;
+  readonly user: string | null;
+}
+
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+export interface ApiKey {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly name: string;
+  readonly rights: readonly string[];
+}
+
+/** A POST that is answered once per key: what it created, or what the first one answered. */
+export interface Once<T> {
+  readonly replayed: boolean;
+  readonly value: T;
+}
+
+export interface PostKey {
+  readonly key: string;
+  readonly bodyHash: string;
+}
+
+export interface ApiRecord {
+  /** The live key of this HMAC, or `null`. */
+  apiKey(hmac: Buffer): Promise<ApiKey | null>;
+  /** Errors: `agent_name_taken`, `idempotency_key_reused`. */
+  createAgent(scope: Scope, agent: NewStoredAgent, once: PostKey | null): Promise<Once<StoredAgent>>;
+  /** By id or name. Errors: `not_found`. */
+  agent(scope: Scope, idOrName: string): Promise<StoredAgent>;
+  agents(scope: Scope, page: PageQuery): Promise<Page<StoredAgent>>;
+  /** Errors: `not_found` (the agent), `idempotency_key_reused`. */
+  createConversation(scope: Scope, conversation: NewStoredConversation, once: PostKey | null): Promise<Once<StoredConversation>>;
+  conversation(scope: Scope, id: string): Promise<StoredConversation>;
+  conversations(scope: Scope, page: PageQuery): Promise<Page<StoredConversation>>;
+  messages(scope: Scope, conversationId: string, page: PageQuery): Promise<Page<Message>>;
+  run(scope: Scope, id: string): Promise<StoredRun>;
+  runs(scope: Scope, page: PageQuery & { readonly conversation: string | null }): Promise<Page<StoredRun>>;
+  /** Message and run of an admission, for its acknowledgement. */
+  accepted(scope: Scope, messageId: string, runId: string): Promise<{ readonly message: Message; readonly run: StoredRun }>;
+  /** Events after a sequence, oldest first, at most `limit`. */
+  events(scope: Scope, conversationId: string, after: number, limit: number): Promise<readonly StoredEvent[]>;
+  /** Pinned tools by `server/tool`; what is not pinned is absent. */
+  tools(scope: Scope, references: readonly string[]): Promise<readonly PinnedTool[]>;
+}
+
+export interface NewStoredAgent {
+  readonly id: string;
+  readonly actor: Actor;
+  readonly definition: CreateAgent;
+}
+
+export interface NewStoredConversation {
+  readonly id: string;
+  readonly actor: Actor;
+  readonly definition: CreateConversation;
+}
+
+export type PinnedTool = SnapshotTool & { readonly reference: string; readonly effect: EffectClass };
