@@ -116,11 +116,24 @@ export interface EngineSession extends AsyncDisposable {
 
 export interface Executor {
   describe(): Promise<RuntimeDescription>;
+  /** Rejects with `SDK_UNAVAILABLE` when the engine is missing, `transcript_corrupt` when it cannot go on natively. */
   open(context: SessionContext): Promise<EngineSession>;
+  /** Loads what the first session would otherwise wait for. Called once, after the worker has announced itself. */
+  warm?(): Promise<void>;
+  /** Called when the worker ends, after every session has been disposed. */
+  [Symbol.asyncDispose]?(): Promise<void>;
 }
 
 /** What an executor package exports under the name `createExecutor`. */
 export type CreateExecutor = (options: ExecutorOptions) => Executor | Promise<Executor>;
+
+/** The part of an executor package a worker needs. */
+export interface ExecutorModule {
+  readonly createExecutor: CreateExecutor;
+}
+
+/** Imports an executor package, for example `() => import("@signalbox/executor-langgraph")`. */
+export type LoadExecutor = () => Promise<ExecutorModule>;
 
 export interface ExecutorOptions {
   /** Private directory of this worker for scratch files; removed at its end. */

@@ -1,0 +1,32 @@
+/** Structured log lines of a worker. Facts must not carry tokens or message text. Fits the platform's log port. */
+export interface WorkerLog {
+  info(message: string, facts?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, facts?: Readonly<Record<string, unknown>>): void;
+  /** Logs an error once, with its chain of causes. */
+  error(message: string, error: unknown, facts?: Readonly<Record<string, unknown>>): void;
+}
+
+const CAUSES_MAX = 8;
+
+/** One JSON object a line, handed to `write`. */
+export function lineLog(write: (line: string) => void, nowMs: () => number): WorkerLog {
+  const line = (level: string, message: string, facts: Readonly<Record<string, unknown>>): void => {
+    write(`${JSON.stringify({ at: new Date(nowMs()).toISOString(), level, message, ...facts })}\n`);
+  };
+  return {
+    info: (message, facts = {}) => line("info", message, facts),
+    warn: (message, facts = {}) => line("warn", message, facts),
+    error: (message, error, facts = {}) => line("error", message, { ...facts, error: chainOf(error) }),
+  };
+}
+
+/** What each error of the chain says, from the outermost to the first cause. */
+export function chainOf(error: unknown): readonly string[] {
+  const chain: string[] = [];
+  let next: unknown = error;
+  while (next !== undefined && next !== null && chain.length < CAUSES_MAX) {
+    chain.push(next instanceof Error ? (next.stack ?? `${next.name}: ${next.message}`) : String(next));
+    next = next instanceof Error ? next.cause : undefined;
+  }
+  return chain;
+}
