@@ -64,14 +64,22 @@ export interface ApiRecord {
   agent(scope: Scope, idOrName: string): Promise<StoredAgent>;
   agents(scope: Scope, page: PageQuery): Promise<Page<StoredAgent>>;
   /** Errors: `not_found` (the agent), `idempotency_key_reused`. */
-  createConversation(scope: Scope, conversation: NewStoredConversation, once: PostKey | null): Promise<Once<StoredConversation>>;
+  createConversation(
+    scope: Scope,
+    conversation: NewStoredConversation,
+    once: PostKey | null,
+  ): Promise<Once<StoredConversation>>;
   conversation(scope: Scope, id: string): Promise<StoredConversation>;
   conversations(scope: Scope, page: PageQuery): Promise<Page<StoredConversation>>;
   messages(scope: Scope, conversationId: string, page: PageQuery): Promise<Page<Message>>;
   run(scope: Scope, id: string): Promise<StoredRun>;
   runs(scope: Scope, page: PageQuery & { readonly conversation: string | null }): Promise<Page<StoredRun>>;
   /** Message and run of an admission, for its acknowledgement. */
-  accepted(scope: Scope, messageId: string, runId: string): Promise<{ readonly message: Message; readonly run: StoredRun }>;
+  accepted(
+    scope: Scope,
+    messageId: string,
+    runId: string,
+  ): Promise<{ readonly message: Message; readonly run: StoredRun }>;
   /** Events after a sequence, oldest first, at most `limit`. */
   events(scope: Scope, conversationId: string, after: number, limit: number): Promise<readonly StoredEvent[]>;
   /** Pinned tools by `server/tool`; what is not pinned is absent. */

@@ -33,10 +33,14 @@ export class Callers {
     this.#monotonicMs = options.monotonicMs;
   }
 
-  async identify(headers: { readonly authorization?: string | undefined; readonly actor?: string | undefined }): Promise<Caller> {
+  async identify(headers: {
+    readonly authorization?: string | undefined;
+    readonly actor?: string | undefined;
+  }): Promise<Caller> {
     const match = KEY_FORM.exec(headers.authorization ?? "");
     const presented = match?.[1];
-    if (presented === undefined) throw new PlatformError("unauthenticated", "Send an API key as `Authorization: Bearer sbx_…`.");
+    if (presented === undefined)
+      throw new PlatformError("unauthenticated", "Send an API key as `Authorization: Bearer sbx_…`.");
     const key = await this.#find(presented);
     if (key === null) throw new PlatformError("unauthenticated", "This API key is not known or was revoked.");
     const claim = headers.actor === undefined ? null : verifyActor(headers.actor, presented);

@@ -13,6 +13,10 @@ export function parseJsonBody(bytes: Buffer): unknown {
   try {
     return wellFormedJson(JSON.parse(text));
   } catch (cause) {
-    throw new PlatformError("malformed_json", `The body is not valid JSON: ${cause instanceof Error ? cause.message : "unreadable"}.`, { cause });
+    throw new PlatformError(
+      "malformed_json",
+      `The body is not valid JSON: ${cause instanceof Error ? cause.message : "unreadable"}.`,
+      { cause },
+    );
   }
 }

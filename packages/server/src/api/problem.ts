@@ -35,7 +35,9 @@ export function fromThrown(thrown: unknown): PlatformError {
     case "FST_ERR_CTP_EMPTY_JSON_BODY":
       return new PlatformError("malformed_json", "The body is empty or shorter than announced.", { cause: thrown });
     default:
-      return new PlatformError("internal", `Something failed inside the platform (error ${randomUUID()}).`, { cause: thrown });
+      return new PlatformError("internal", `Something failed inside the platform (error ${randomUUID()}).`, {
+        cause: thrown,
+      });
   }
 }
 
@@ -45,7 +47,8 @@ function fromZod(error: ZodError): PlatformError {
   for (const issue of error.issues) {
     if (issue.code === "unrecognized_keys") {
       unknown = true;
-      for (const key of issue.keys) fields.push({ pointer: pointerOf([...issue.path, key]), detail: "There is no such field." });
+      for (const key of issue.keys)
+        fields.push({ pointer: pointerOf([...issue.path, key]), detail: "There is no such field." });
     } else {
       fields.push({ pointer: pointerOf(issue.path), detail: issue.message });
     }

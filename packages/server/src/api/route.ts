@@ -38,11 +38,16 @@ export interface Route {
   readonly right: Right | null;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
-  readonly responses: Readonly<Record<number, { readonly description: string; readonly schema: z.ZodType | null; readonly stream?: boolean }>>;
+  readonly responses: Readonly<
+    Record<number, { readonly description: string; readonly schema: z.ZodType | null; readonly stream?: boolean }>
+  >;
   readonly handle: (call: RouteCall<unknown, unknown>) => Promise<Answer | typeof HIJACKED>;
 }
 
-interface TypedRoute<Body extends z.ZodType | null, Query extends z.ZodType | null> extends Omit<Route, "handle" | "body" | "query"> {
+interface TypedRoute<Body extends z.ZodType | null, Query extends z.ZodType | null> extends Omit<
+  Route,
+  "handle" | "body" | "query"
+> {
   readonly body: Body;
   readonly query: Query;
   readonly handle: (call: RouteCall<Output<Body>, Output<Query>>) => Promise<Answer | typeof HIJACKED>;
@@ -50,7 +55,9 @@ interface TypedRoute<Body extends z.ZodType | null, Query extends z.ZodType | nu
 
 type Output<T extends z.ZodType | null> = T extends z.ZodType ? z.output<T> : null;
 
-export function route<Body extends z.ZodType | null, Query extends z.ZodType | null>(definition: TypedRoute<Body, Query>): Route {
+export function route<Body extends z.ZodType | null, Query extends z.ZodType | null>(
+  definition: TypedRoute<Body, Query>,
+): Route {
   // The server parses body and query with exactly these schemas before it calls the handler.
   return { ...definition, handle: (call) => definition.handle(call as RouteCall<Output<Body>, Output<Query>>) };
 }

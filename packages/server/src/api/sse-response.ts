@@ -40,7 +40,8 @@ export class SseResponse implements Disposable {
   }
 
   close(reason: string): void {
-    if (!this.#gone.signal.aborted) this.#response.end(`event: stream.closing\ndata: ${JSON.stringify({ reason })}\n\n`);
+    if (!this.#gone.signal.aborted)
+      this.#response.end(`event: stream.closing\ndata: ${JSON.stringify({ reason })}\n\n`);
   }
 
   [Symbol.dispose](): void {

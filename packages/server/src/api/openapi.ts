@@ -1,0 +1,57 @@
+/** The OpenAPI 3.1 document, generated from the same schemas that parse requests. */
+import { EVENT_SCHEMAS, problemSchema } from "@signalbox/contract";
+import { z } from "zod";
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from "zod-openapi";
+import type { Route } from "./route.ts";
+
+const PARAMETER = /\{([a-z]+)\}/g;
+
+export function openApiDocument(routes: readonly Route[], version: string): unknown {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const route of routes) {
+    const operations = (paths[route.path] ??= {});
+    operations[route.method.toLowerCase()] = operationOf(route);
+  }
+  return createDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "Signalbox",
+      version,
+      description: "Run AI agents inside products: one owner per conversation, governed effects, proof.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    security: [{ apiKey: [] }],
+    paths: paths as ZodOpenApiPathsObject,
+    components: {
+      securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "A key of the form sbx_…" } },
+      schemas: Object.fromEntries(Object.values(EVENT_SCHEMAS).map((schema) => [String(schema.meta()?.id), schema])),
+    },
+  });
+}
+
+function operationOf(route: Route): ZodOpenApiOperationObject {
+  const names = [...route.path.matchAll(PARAMETER)].map((match) => match[1] ?? "");
+  const responses: Record<string, object> = {
+    default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+  };
+  for (const [status, response] of Object.entries(route.responses)) {
+    const type = response.stream === true ? "text/event-stream" : "application/json";
+    responses[status] = {
+      description: response.description,
+      ...(response.schema === null ? {} : { content: { [type]: { schema: response.schema } } }),
+    };
+  }
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    ...(route.right === null ? { security: [] } : {}),
+    requestParams: {
+      ...(names.length === 0 ? {} : { path: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))) }),
+      ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
+    },
+    ...(route.body === null
+      ? {}
+      : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
+    responses,
+  } as ZodOpenApiOperationObject;
+}

@@ -1,0 +1,88 @@
+import { isId, pageQuerySchema, PlatformError, runPageSchema, runSchema } from "@signalbox/contract";
+import { z } from "zod";
+import { route, type Route } from "../route.ts";
+import type { ApiServices } from "../services.ts";
+import { showRun } from "../shapes.ts";
+import { conversationId } from "./conversations.ts";
+
+const runsQuerySchema = pageQuerySchema.extend({ conversation: z.string().max(64).optional() });
+
+export function runRoutes(services: ApiServices): readonly Route[] {
+  const page = { 200: { description: "A page of runs", schema: runPageSchema } };
+  return [
+    route({
+      method: "GET",
+      path: "/v1/runs",
+      operationId: "listRuns",
+      summary: "List runs, of one conversation or of all",
+      right: "read",
+      query: runsQuerySchema,
+      body: null,
+      responses: page,
+      async handle(call) {
+        const { conversation, ...query } = call.query;
+        const runs = await services.record.runs(call.caller.scope, {
+          ...query,
+          conversation: conversation === undefined ? null : conversationId(conversation),
+        });
+        return { status: 200, body: { data: runs.data.map(showRun), nextCursor: runs.nextCursor } };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/conversations/{conversation}/runs",
+      operationId: "listConversationRuns",
+      summary: "List the runs of a conversation",
+      right: "read",
+      query: pageQuerySchema,
+      body: null,
+      responses: page,
+      async handle(call) {
+        const id = conversationId(call.params.conversation);
+        await services.record.conversation(call.caller.scope, id);
+        const runs = await services.record.runs(call.caller.scope, { ...call.query, conversation: id });
+        return { status: 200, body: { data: runs.data.map(showRun), nextCursor: runs.nextCursor } };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/runs/{run}",
+      operationId: "getRun",
+      summary: "Get a run",
+      right: "read",
+      query: null,
+      body: null,
+      responses: { 200: { description: "The run", schema: runSchema } },
+      async handle(call) {
+        return { status: 200, body: showRun(await services.record.run(call.caller.scope, runId(call.params.run))) };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/runs/{run}/cancel",
+      operationId: "cancelRun",
+      summary: "Ask for the end of a run; a run that has ended stays as it is",
+      right: "write",
+      query: null,
+      body: null,
+      responses: {
+        200: { description: "The run has ended", schema: runSchema },
+        202: { description: "The run's owner ends it; nothing new is authorised for it any more", schema: runSchema },
+      },
+      async handle(call) {
+        const id = runId(call.params.run);
+        const { requested } = await services.intents.cancel({
+          scope: call.caller.scope,
+          actor: call.caller.actor,
+          runId: id,
+        });
+        return { status: requested ? 202 : 200, body: showRun(await services.record.run(call.caller.scope, id)) };
+      },
+    }),
+  ];
+}
+
+function runId(text: string | undefined): string {
+  if (text === undefined || !isId("run", text)) throw new PlatformError("not_found");
+  return text;
+}

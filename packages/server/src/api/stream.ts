@@ -1,0 +1,59 @@
+/** Writes an event feed as SSE. A POST stream ends after its run's `run.finished`; a GET stream follows. */
+import { eventFeed } from "./event-feed.ts";
+import type { RouteCall } from "./route.ts";
+import type { ApiServices } from "./services.ts";
+import { SseResponse } from "./sse-response.ts";
+
+export interface StreamOptions {
+  readonly conversationId: string;
+  readonly after: number;
+  readonly follow: boolean;
+  readonly untilRun: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export async function streamEvents(
+  services: ApiServices,
+  call: RouteCall<unknown, unknown>,
+  options: StreamOptions,
+): Promise<void> {
+  // Subscribed before the first read of the record: what is committed in between rings.
+  using subscription = services.subscribe(options.conversationId);
+  const sent = call.reply.getHeaders();
+  call.reply.hijack();
+  using response = new SseResponse(call.reply.raw, { ...stringHeaders(sent), ...options.headers });
+  const stop = AbortSignal.any([response.gone, services.stopping]);
+  const feed = eventFeed({
+    record: services.record,
+    scope: call.caller.scope,
+    conversationId: options.conversationId,
+    after: options.after,
+    follow: options.follow,
+    subscription,
+    stop,
+    nowMs: () => Date.now(),
+  });
+  try {
+    for await (const frame of feed) {
+      if (options.untilRun !== null && frame.runId !== options.untilRun) continue;
+      await response.send(frame);
+      if (options.untilRun !== null && frame.type === "run.finished") return;
+      if (stop.aborted) break;
+    }
+    if (services.stopping.aborted) response.close("server_stopping");
+  } catch (thrown) {
+    services.log.error("an event stream ended early", thrown, {
+      conversation: options.conversationId,
+      request: call.requestId,
+    });
+    response.close("internal");
+  }
+}
+
+function stringHeaders(
+  headers: ReturnType<RouteCall<unknown, unknown>["reply"]["getHeaders"]>,
+): Readonly<Record<string, string>> {
+  const strings: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) strings[name] = String(value);
+  return strings;
+}
