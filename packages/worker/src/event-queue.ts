@@ -17,6 +17,7 @@ export class EventQueue implements AsyncIterable<StepOutput> {
   #waitingText = 0;
   #finished = false;
   #abandoned = false;
+  #released = false;
   #wakeReader: (() => void) | null = null;
   #wakeEngine: (() => void) | null = null;
   #room: Promise<void> | null = null;
@@ -35,7 +36,14 @@ export class EventQueue implements AsyncIterable<StepOutput> {
     }
     this.#waitingText += "text" in event ? event.text.length : 0;
     this.#wakeReader?.();
-    return this.#waiting.length > EVENTS_WAITING_MAX || this.#waitingText > TEXT_WAITING_MAX ? this.#roomAgain() : undefined;
+    const full = this.#waiting.length > EVENTS_WAITING_MAX || this.#waitingText > TEXT_WAITING_MAX;
+    return full && !this.#released ? this.#roomAgain() : undefined;
+  }
+
+  /** The engine is to stop: it must not be held by a slow reader any more. */
+  release(): void {
+    this.#released = true;
+    this.#wakeEngine?.();
   }
 
   /** Hands in the one result. A second one is ignored: the first was already promised to the reader. */

@@ -10,7 +10,9 @@ export function requireJoinToken(joinToken: string, onHeard: () => void): Interc
   return (next) => (request) => {
     // Digests have one length, so the comparison says nothing about the token's.
     if (!timingSafeEqual(digest(request.header.get("authorization") ?? ""), expected)) {
-      throw toConnectError(new PlatformError("unauthenticated", "A worker is called with the join token it registered with."));
+      throw toConnectError(
+        new PlatformError("unauthenticated", "A worker is called with the join token it registered with."),
+      );
     }
     onHeard();
     return next(request);

@@ -1,3 +1,5 @@
+import { inspect } from "node:util";
+
 /** Structured log lines of a worker. Facts must not carry tokens or message text. Fits the platform's log port. */
 export interface WorkerLog {
   info(message: string, facts?: Readonly<Record<string, unknown>>): void;
@@ -25,7 +27,7 @@ export function chainOf(error: unknown): readonly string[] {
   const chain: string[] = [];
   let next: unknown = error;
   while (next !== undefined && next !== null && chain.length < CAUSES_MAX) {
-    chain.push(next instanceof Error ? (next.stack ?? `${next.name}: ${next.message}`) : String(next));
+    chain.push(next instanceof Error ? (next.stack ?? `${next.name}: ${next.message}`) : inspect(next));
     next = next instanceof Error ? next.cause : undefined;
   }
   return chain;

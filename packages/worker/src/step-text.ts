@@ -90,6 +90,9 @@ export function assertFits(text: string, what: string): void {
   }
   const sizeBytes = Buffer.byteLength(text);
   if (sizeBytes > TEXT_BYTES_MAX) {
-    throw new PlatformError("payload_too_large", `${what} has ${sizeBytes} bytes; at most ${TEXT_BYTES_MAX} can be sent.`);
+    throw new PlatformError(
+      "payload_too_large",
+      `${what} has ${sizeBytes} bytes; at most ${TEXT_BYTES_MAX} can be sent.`,
+    );
   }
 }

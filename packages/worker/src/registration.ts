@@ -1,0 +1,124 @@
+/**
+ * Announces the worker to the platform until the platform dials, and again whenever it has been silent for a while: a
+ * restarted platform knows no workers. Learns how long the platform's lease is.
+ */
+import { createClient, type Client } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { PlatformError } from "@signalbox/contract";
+import { RegistryService } from "@signalbox/contract/worker-protocol";
+import type { WorkerClock } from "./clock.ts";
+import type { RuntimeDescription } from "./executor.ts";
+import { bearer } from "./join-token.ts";
+import {
+  MESSAGE_BYTES_MAX,
+  REGISTER_BACKOFF_MAX_MS,
+  REGISTER_BACKOFF_MIN_MS,
+  REGISTER_TIMEOUT_MS,
+  SILENCE_BEFORE_REGISTER_MS,
+} from "./limits.ts";
+import type { WorkerLog } from "./log.ts";
+import { fromConnectError } from "./rpc-errors.ts";
+import { writeRuntime } from "./wire.ts";
+
+export interface RegistrationOptions {
+  readonly platformUrl: string;
+  readonly joinToken: string;
+  readonly address: string;
+  readonly incarnation: string;
+  readonly room: number;
+  readonly runtimes: () => readonly RuntimeDescription[];
+  readonly clock: WorkerClock;
+  readonly log: WorkerLog;
+  /** How long ago a supervisor called. */
+  readonly silenceMs: () => number;
+  readonly onLease: (leaseMs: number) => void;
+  /** The platform answered that it does not accept this worker. Called once. */
+  readonly onRefused: (error: PlatformError) => void;
+}
+
+export class Registration implements AsyncDisposable {
+  readonly #options: RegistrationOptions;
+  readonly #registry: Client<typeof RegistryService>;
+  readonly #stop = new AbortController();
+  readonly #loop: Promise<void>;
+  #refused = false;
+  #reachable: boolean | null = null;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+    this.#registry = createClient(
+      RegistryService,
+      createConnectTransport({
+        baseUrl: options.platformUrl,
+        httpVersion: "1.1",
+        interceptors: [bearer(options.joinToken)],
+        readMaxBytes: MESSAGE_BYTES_MAX,
+        writeMaxBytes: MESSAGE_BYTES_MAX,
+        acceptCompression: [],
+      }),
+    );
+    this.#loop = this.#announceWhenSilent();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+
+  async #announceWhenSilent(): Promise<void> {
+    const { clock, silenceMs } = this.#options;
+    let triesCount = 0;
+    while (!this.#stop.signal.aborted) {
+      const quietMs = SILENCE_BEFORE_REGISTER_MS - silenceMs();
+      if (quietMs > 0) {
+        triesCount = 0;
+        await clock.sleep(quietMs, this.#stop.signal);
+        continue;
+      }
+      await this.#announce();
+      const backoffMs = Math.min(REGISTER_BACKOFF_MAX_MS, REGISTER_BACKOFF_MIN_MS * 2 ** Math.min(triesCount, 16));
+      triesCount += 1;
+      await clock.sleep(backoffMs * (1 + Math.random() / 2), this.#stop.signal);
+    }
+  }
+
+  async #announce(): Promise<void> {
+    const { address, incarnation, room, runtimes, onLease } = this.#options;
+    try {
+      const answer = await this.#registry.register(
+        { address, incarnation, room, runtimes: runtimes().map(writeRuntime) },
+        { signal: this.#stop.signal, timeoutMs: REGISTER_TIMEOUT_MS },
+      );
+      onLease(answer.leaseMs);
+      this.#report(true);
+    } catch (thrown) {
+      if (!this.#stop.signal.aborted) {
+        this.#explain(fromConnectError(thrown, "internal"));
+      }
+    }
+  }
+
+  #explain(error: PlatformError): void {
+    if (error.code !== "unauthenticated") {
+      this.#report(false, error);
+    } else if (!this.#refused) {
+      this.#refused = true;
+      this.#options.onRefused(error);
+    }
+  }
+
+  /** One line when it changes, not one for every try. */
+  #report(reachable: boolean, error?: PlatformError): void {
+    if (this.#reachable === reachable) {
+      return;
+    }
+    this.#reachable = reachable;
+    const { log, platformUrl } = this.#options;
+    if (reachable) {
+      log.info("announced to the platform", { platformUrl });
+    } else {
+      const cause = error?.cause;
+      log.warn("platform cannot be reached", { platformUrl, problem: cause instanceof Error ? cause.message : "" });
+    }
+  }
+}
