@@ -44,14 +44,20 @@ export interface ApiKey {
   readonly rights: readonly string[];
 }
 
-/** A POST that is answered once per key: what it created, or what the first one answered. */
-export interface Once<T> {
-  readonly replayed: boolean;
-  readonly value: T;
+/** A POST that is answered once per key: key, effect and answer are one transaction. */
+export interface Once<T> extends PostKey {
+  /** What is answered now and on every replay. */
+  answer(value: T): { readonly status: number; readonly body: string };
 }
+
+export type Recorded<T> =
+  | { readonly kind: "created"; readonly value: T }
+  | { readonly kind: "replayed"; readonly status: number; readonly body: string };
 
 export interface PostKey {
   readonly key: string;
+  /** Keeps the same key apart on different addresses. */
+  readonly route: string;
   readonly bodyHash: string;
 }
 
@@ -59,7 +65,7 @@ export interface ApiRecord {
   /** The live key of this HMAC, or `null`. */
   apiKey(hmac: Buffer): Promise<ApiKey | null>;
   /** Errors: `agent_name_taken`, `idempotency_key_reused`. */
-  createAgent(scope: Scope, agent: NewStoredAgent, once: PostKey | null): Promise<Once<StoredAgent>>;
+  createAgent(scope: Scope, agent: NewStoredAgent, once: Once<StoredAgent> | null): Promise<Recorded<StoredAgent>>;
   /** By id or name. Errors: `not_found`. */
   agent(scope: Scope, idOrName: string): Promise<StoredAgent>;
   agents(scope: Scope, page: PageQuery): Promise<Page<StoredAgent>>;
@@ -67,8 +73,8 @@ export interface ApiRecord {
   createConversation(
     scope: Scope,
     conversation: NewStoredConversation,
-    once: PostKey | null,
-  ): Promise<Once<StoredConversation>>;
+    once: Once<StoredConversation> | null,
+  ): Promise<Recorded<StoredConversation>>;
   conversation(scope: Scope, id: string): Promise<StoredConversation>;
   conversations(scope: Scope, page: PageQuery): Promise<Page<StoredConversation>>;
   messages(scope: Scope, conversationId: string, page: PageQuery): Promise<Page<Message>>;

@@ -1,15 +1,15 @@
-/** `Idempotency-Key`: its form, and the digest by which two bodies count as the same. */
+/** `Idempotency-Key`: its form, the digest by which two bodies count as the same, and answers given once. */
 import { canonicalJson, PlatformError } from "@signalbox/contract";
 import type { Digest } from "@signalbox/core";
-import type { PostKey } from "./api-record.ts";
+import type { Once, PostKey, Recorded } from "./api-record.ts";
+import type { Answer } from "./route.ts";
 
 const KEY_LIMIT = 255;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-/** `scope` keeps the same key apart on different routes' bodies: another route is another body. */
 export function postKey(options: {
   readonly header: string | string[] | undefined;
-  readonly scope: string;
+  readonly route: string;
   readonly body: unknown;
   readonly digest: Digest;
 }): PostKey | null {
@@ -24,5 +24,22 @@ export function postKey(options: {
       },
     );
   }
-  return { key: header, bodyHash: options.digest.sha256Hex(`${options.scope}\n${canonicalJson(options.body)}`) };
+  return { key: header, route: options.route, bodyHash: options.digest.sha256Hex(canonicalJson(options.body)) };
+}
+
+/** Creates something and answers 201, or gives the first answer again. */
+export async function createOnce<T>(
+  key: PostKey | null,
+  options: {
+    readonly create: (once: Once<T> | null) => Promise<Recorded<T>>;
+    readonly show: (value: T) => object;
+    readonly location: (value: T) => string;
+  },
+): Promise<Answer> {
+  const answer = (value: T) => ({ status: 201, body: JSON.stringify(options.show(value)) });
+  const recorded = await options.create(key === null ? null : { ...key, answer });
+  if (recorded.kind === "replayed") {
+    return { status: recorded.status, body: recorded.body, headers: { "idempotent-replayed": "true" } };
+  }
+  return { ...answer(recorded.value), headers: { location: options.location(recorded.value) } };
 }

@@ -8,7 +8,8 @@ import type { Caller, Right } from "./caller.ts";
 
 export interface Answer {
   readonly status: number;
-  readonly body: unknown;
+  /** Sent as JSON; a `string` is JSON already. */
+  readonly body: string | object;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

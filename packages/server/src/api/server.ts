@@ -101,7 +101,7 @@ function mount(app: FastifyInstance, definition: Route, callers: Callers): void 
         .code(answer.status)
         .headers(answer.headers ?? {})
         .type("application/json")
-        .send(JSON.stringify(answer.body));
+        .send(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
     },
   });
 }

@@ -1,5 +1,5 @@
 /** Rows as the outside sees them: the API adds its addresses and the facts that follow from the release. */
-import type { Agent, Conversation, Run } from "@signalbox/contract";
+import { NO_USAGE, type Agent, type Conversation, type Run } from "@signalbox/contract";
 import type { StoredAgent, StoredConversation, StoredRun } from "./api-record.ts";
 
 export function showAgent(agent: StoredAgent, warnings: Agent["warnings"] = []): Agent {
@@ -17,4 +17,28 @@ export function showRun(stored: StoredRun): Run {
 
 export function eventsUrl(conversationId: string, after: number): string {
   return `/v1/conversations/${conversationId}/events?after=${after}`;
+}
+
+/**
+ * The run as it was when its message was acknowledged: the same on the first answer and on every replay, however far
+ * the run has come meanwhile.
+ */
+export function acknowledgedRun(stored: StoredRun, accepted: "started" | "queued"): Run {
+  return {
+    ...showRun(stored),
+    status: accepted === "queued" ? "queued" : "running",
+    reason: null,
+    generation: 0,
+    owner: null,
+    attempt: 0,
+    rung: null,
+    servedModel: null,
+    cancelRequestedAt: null,
+    usage: { ...NO_USAGE, modelCalls: 0, toolCalls: 0 },
+    costMicros: null,
+    answerMessageId: null,
+    error: null,
+    startedAt: null,
+    finishedAt: null,
+  };
 }

@@ -9,7 +9,7 @@ import {
   type SnapshotTool,
 } from "@signalbox/contract";
 import type { Scope } from "../api-record.ts";
-import { postKey } from "../idempotency.ts";
+import { createOnce, postKey } from "../idempotency.ts";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { showAgent } from "../shapes.ts";
@@ -29,25 +29,18 @@ export function agentRoutes(services: ApiServices): readonly Route[] {
         checkRuntime(services, call.body.runtime);
         checkModel(services, call.body);
         await pinnedTools(services, call.caller.scope, call.body.tools);
-        const once = postKey({
+        const key = postKey({
           header: call.headers["idempotency-key"],
-          scope: "createAgent",
+          route: "createAgent",
           body: call.body,
           digest: services.digest,
         });
-        const created = await services.record.createAgent(
-          call.caller.scope,
-          { id: services.newId("agent"), actor: call.caller.actor, definition: call.body },
-          once,
-        );
-        return {
-          status: 201,
-          body: showAgent(created.value),
-          headers: {
-            location: `/v1/agents/${created.value.id}`,
-            ...(created.replayed ? { "idempotent-replayed": "true" } : {}),
-          },
-        };
+        const agent = { id: services.newId("agent"), actor: call.caller.actor, definition: call.body };
+        return createOnce(key, {
+          create: (once) => services.record.createAgent(call.caller.scope, agent, once),
+          show: (created) => showAgent(created),
+          location: (created) => `/v1/agents/${created.id}`,
+        });
       },
     }),
     route({

@@ -10,7 +10,7 @@ import {
 } from "@signalbox/contract";
 import { z } from "zod";
 import { cursorOf } from "../cursor.ts";
-import { postKey } from "../idempotency.ts";
+import { createOnce, postKey } from "../idempotency.ts";
 import { HIJACKED, route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { showConversation } from "../shapes.ts";
@@ -33,25 +33,18 @@ export function conversationRoutes(services: ApiServices): readonly Route[] {
       body: createConversationSchema,
       responses: { 201: { description: "The conversation", schema: conversationSchema } },
       async handle(call) {
-        const once = postKey({
+        const key = postKey({
           header: call.headers["idempotency-key"],
-          scope: "createConversation",
+          route: "createConversation",
           body: call.body,
           digest: services.digest,
         });
-        const created = await services.record.createConversation(
-          call.caller.scope,
-          { id: services.newId("conversation"), actor: call.caller.actor, definition: call.body },
-          once,
-        );
-        return {
-          status: 201,
-          body: showConversation(created.value),
-          headers: {
-            location: `/v1/conversations/${created.value.id}`,
-            ...(created.replayed ? { "idempotent-replayed": "true" } : {}),
-          },
-        };
+        const conversation = { id: services.newId("conversation"), actor: call.caller.actor, definition: call.body };
+        return createOnce(key, {
+          create: (once) => services.record.createConversation(call.caller.scope, conversation, once),
+          show: (created) => showConversation(created),
+          location: (created) => `/v1/conversations/${created.id}`,
+        });
       },
     }),
     route({

@@ -11,7 +11,7 @@ import {
 import { postKey } from "../idempotency.ts";
 import { HIJACKED, route, type Route, type RouteCall } from "../route.ts";
 import type { AcceptedIntent, ApiServices } from "../services.ts";
-import { eventsUrl, showRun } from "../shapes.ts";
+import { acknowledgedRun, eventsUrl } from "../shapes.ts";
 import { streamEvents } from "../stream.ts";
 import { pinnedTools } from "./agents.ts";
 import { conversationId } from "./conversations.ts";
@@ -51,7 +51,7 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
           status: 202,
           body: {
             message: shown.message,
-            run: showRun(shown.run),
+            run: acknowledgedRun(shown.run, accepted.accepted),
             accepted: accepted.accepted,
             eventsUrl: eventsUrl(conversation, accepted.cursor),
           },
@@ -95,7 +95,7 @@ async function admit(services: ApiServices, call: RouteCall<SendMessage, null>):
       tools,
     },
     traceId: call.traceId,
-    idempotency: postKey({ header, scope: `sendMessage ${id}`, body, digest: services.digest }),
+    idempotency: postKey({ header, route: `sendMessage ${id}`, body, digest: services.digest }),
   });
 }
 
