@@ -8,7 +8,7 @@ import {
   type CreateAgent,
   type SnapshotTool,
 } from "@signalbox/contract";
-import type { Scope } from "../api-record.ts";
+import type { Scope, StoredAgent } from "../api-record.ts";
 import { createOnce, postKey } from "../idempotency.ts";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
@@ -36,7 +36,7 @@ export function agentRoutes(services: ApiServices): readonly Route[] {
           digest: services.digest,
         });
         const agent = { id: services.newId("agent"), actor: call.caller.actor, definition: call.body };
-        return createOnce(key, {
+        return createOnce<StoredAgent>(key, {
           create: (once) => services.record.createAgent(call.caller.scope, agent, once),
           show: (created) => showAgent(created),
           location: (created) => `/v1/agents/${created.id}`,

@@ -9,6 +9,7 @@ import {
   PlatformError,
 } from "@signalbox/contract";
 import { z } from "zod";
+import type { StoredConversation } from "../api-record.ts";
 import { cursorOf } from "../cursor.ts";
 import { createOnce, postKey } from "../idempotency.ts";
 import { HIJACKED, route, type Route } from "../route.ts";
@@ -40,7 +41,7 @@ export function conversationRoutes(services: ApiServices): readonly Route[] {
           digest: services.digest,
         });
         const conversation = { id: services.newId("conversation"), actor: call.caller.actor, definition: call.body };
-        return createOnce(key, {
+        return createOnce<StoredConversation>(key, {
           create: (once) => services.record.createConversation(call.caller.scope, conversation, once),
           show: (created) => showConversation(created),
           location: (created) => `/v1/conversations/${created.id}`,
