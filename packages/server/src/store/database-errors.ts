@@ -1,0 +1,44 @@
+/** The one place of the store where errors of PostgreSQL and its driver become ours. */
+import { PlatformError } from "@signalbox/contract";
+
+/** SQLSTATE classes and codes that mean: the server is away or going away, ask again. */
+const AWAY = /^(08|57P0|53|25006$)/;
+/** What Node says when the way to the server is cut. */
+const CUT: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOENT",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+/** What the driver throws without a code. */
+const DRIVER_LOST =
+  /Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout/;
+
+export function sqlState(thrown: unknown): string | null {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : null;
+}
+
+/** Name of the violated constraint, or `null` when this is no such error. */
+export function violatedConstraint(thrown: unknown): string | null {
+  const violated = sqlState(thrown)?.startsWith("23") === true;
+  return violated && thrown instanceof Error && "constraint" in thrown && typeof thrown.constraint === "string"
+    ? thrown.constraint
+    : null;
+}
+
+export function translateDatabaseError(thrown: unknown): PlatformError {
+  if (thrown instanceof PlatformError) {
+    return thrown;
+  }
+  const code = sqlState(thrown);
+  const lost = thrown instanceof Error && DRIVER_LOST.test(thrown.message);
+  if (lost || (code !== null && (AWAY.test(code) || CUT.has(code)))) {
+    return new PlatformError("database_unavailable", undefined, { cause: thrown });
+  }
+  return new PlatformError("internal", undefined, { cause: thrown });
+}

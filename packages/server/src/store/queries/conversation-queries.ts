@@ -1,0 +1,175 @@
+/** Conversations as their viewers see them. */
+import {
+  canonicalJson,
+  PlatformError,
+  type Actor,
+  type AgentId,
+  type ConversationId,
+  type MessageId,
+  type RunId,
+  type RunState,
+} from "@signalbox/contract";
+import { violatedConstraint } from "../database-errors.ts";
+import { activeRunOf, queueOf } from "../statements/conversation-statements.ts";
+import { beyond, writeAudit } from "../statements/tenant-statements.ts";
+import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
+import { recordOnce, type Once, type Recorded } from "./once.ts";
+import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
+import type { Viewer } from "./viewer.ts";
+
+export interface ConversationRow {
+  readonly conversationId: ConversationId;
+  readonly agentId: AgentId;
+  readonly agentName: string;
+  readonly title: string | null;
+  /** End user the conversation belongs to, or `null` when the key itself made it. */
+  readonly participant: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly lastSequence: number;
+  readonly activeRun: { readonly runId: RunId; readonly state: RunState } | null;
+  /** Runs waiting behind the active one, next first; `position` counts the runs before it. */
+  readonly queue: readonly { readonly runId: RunId; readonly messageId: MessageId; readonly position: number }[];
+  readonly generation: number;
+  readonly owner: number | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface NewConversation {
+  readonly tenantId: string;
+  readonly conversationId: ConversationId;
+  readonly agentId: AgentId;
+  readonly title: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** With a user, the conversation belongs to that user alone. */
+  readonly actor: Actor;
+}
+
+export class ConversationQueries {
+  readonly #database: TenantDatabase;
+
+  constructor(database: TenantDatabase) {
+    this.#database = database;
+  }
+
+  /** Errors: `not_found` (no such agent), `idempotency_key_reused`. */
+  async create(conversation: NewConversation, once: Once<ConversationRow> | null): Promise<Recorded<ConversationRow>> {
+    const { tenantId } = conversation;
+    return this.#database.transaction(tenantId, (transaction) =>
+      recordOnce(transaction, { tenantId, once }, () => insertConversation(transaction, conversation)),
+    );
+  }
+
+  async find(viewer: Viewer, conversationId: string): Promise<ConversationRow | null> {
+    const row = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectConversations(transaction, viewer.user).where("conversation.id", "=", conversationId).executeTakeFirst(),
+    );
+    return row === undefined ? null : conversationRow(row);
+  }
+
+  async list(
+    viewer: Viewer,
+    page: PageRequest,
+    filter: { readonly agentId?: string } = {},
+  ): Promise<Page<ConversationRow>> {
+    const after = page.cursor === null ? null : decodeCursor(page.cursor);
+    const { agentId } = filter;
+    const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectConversations(transaction, viewer.user)
+        .$if(agentId !== undefined, (query) => query.where("conversation.agent_id", "=", agentId ?? ""))
+        .$if(after !== null, (query) => query.where(beyond("conversation.id", page.order, after ?? "")))
+        .orderBy("conversation.id", page.order)
+        .limit(page.limit + 1)
+        .execute(),
+    );
+    return pageOf(rows, page.limit, { key: (row) => row.id, item: conversationRow });
+  }
+}
+
+async function insertConversation(
+  transaction: TenantTransaction,
+  conversation: NewConversation,
+): Promise<ConversationRow> {
+  const { tenantId: tenant_id, conversationId: id, agentId: agent_id, title, metadata, actor } = conversation;
+  const created_by = canonicalJson(actor);
+  const participant = actor.user;
+  try {
+    await transaction
+      .insertInto("signalbox.conversation")
+      .values({ id, tenant_id, agent_id, title, created_by, participant, metadata: JSON.stringify(metadata) })
+      .execute();
+  } catch (thrown) {
+    if (violatedConstraint(thrown) === "conversation_agent") {
+      throw new PlatformError("not_found", "There is no such agent.", { cause: thrown });
+    }
+    throw thrown;
+  }
+  await transaction.insertInto("signalbox.ownership").values({ conversation_id: id, tenant_id }).execute();
+  await writeAudit({
+    tenantId: tenant_id,
+    action: "conversation_created",
+    actor: created_by,
+    conversationId: id,
+    facts: canonicalJson({ agentId: agent_id }),
+  }).execute(transaction);
+  const row = await selectConversations(transaction, null).where("conversation.id", "=", id).executeTakeFirstOrThrow();
+  return conversationRow(row);
+}
+
+function selectConversations(transaction: TenantTransaction, user: string | null) {
+  return transaction
+    .selectFrom("signalbox.conversation as conversation")
+    .innerJoin("signalbox.ownership as ownership", "ownership.conversation_id", "conversation.id")
+    .innerJoin("signalbox.agent as agent", "agent.id", "conversation.agent_id")
+    .$if(user !== null, (query) => query.where("conversation.participant", "=", user))
+    .select([
+      "conversation.id",
+      "conversation.agent_id",
+      "agent.name as agent_name",
+      "conversation.title",
+      "conversation.participant",
+      "conversation.metadata",
+      "conversation.last_sequence",
+      "conversation.created_at",
+      "conversation.updated_at",
+      "ownership.generation",
+      "ownership.owner",
+      activeRunOf().as("active_run"),
+      queueOf().as("queue"),
+    ]);
+}
+
+interface ConversationRecord {
+  readonly id: string;
+  readonly agent_id: string;
+  readonly agent_name: string;
+  readonly title: string | null;
+  readonly participant: string | null;
+  readonly metadata: unknown;
+  readonly last_sequence: number;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly generation: number;
+  readonly owner: number | null;
+  readonly active_run: ConversationRow["activeRun"];
+  readonly queue: ConversationRow["queue"];
+}
+
+function conversationRow(row: ConversationRecord): ConversationRow {
+  return {
+    // Ids and metadata are what `create` stored; their form was checked where they entered.
+    conversationId: row.id as ConversationId,
+    agentId: row.agent_id as AgentId,
+    agentName: row.agent_name,
+    title: row.title,
+    participant: row.participant,
+    metadata: row.metadata as Readonly<Record<string, string>>,
+    lastSequence: row.last_sequence,
+    activeRun: row.active_run,
+    queue: row.queue,
+    generation: row.generation,
+    owner: row.owner,
+    createdAtMs: row.created_at.getTime(),
+    updatedAtMs: row.updated_at.getTime(),
+  };
+}

@@ -1,0 +1,77 @@
+/** The event log of one conversation, from any cursor. Hot: one statement that names its tenant itself. */
+import type { PlatformEvent } from "@signalbox/contract";
+import type { Pool } from "pg";
+import { translateDatabaseError } from "../database-errors.ts";
+import { HEAD, READ_EVENTS } from "../statements/event-statements.ts";
+import type { Viewer } from "./viewer.ts";
+
+export interface EventHead {
+  /** Sequence of the newest event; 0 when there is none yet. */
+  readonly lastSequence: number;
+}
+
+export class EventQueries {
+  readonly #pool: Pool;
+
+  /** `pool` must connect as the role `signalbox_app`. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  /** Where the log stands, or `null` when the viewer may not see the conversation. */
+  async head(viewer: Viewer, conversationId: string): Promise<EventHead | null> {
+    const values = [viewer.tenantId, viewer.user, conversationId];
+    const rows = await this.#query<{ readonly last_sequence: number | null }>(HEAD, values);
+    const lastSequence = rows[0]?.last_sequence ?? null;
+    return lastSequence === null ? null : { lastSequence };
+  }
+
+  /** At most `limit` events with a sequence greater than `afterSequence`, in order. Empty for a stranger. */
+  async after(
+    viewer: Viewer,
+    conversationId: string,
+    range: { readonly afterSequence: number; readonly limit: number },
+  ): Promise<readonly PlatformEvent[]> {
+    const values = [viewer.tenantId, viewer.user, conversationId, range.afterSequence, range.limit];
+    const rows = await this.#query<EventRecord>(READ_EVENTS, values);
+    return rows.map((row) => eventOf(row, conversationId));
+  }
+
+  async #query<Row extends object>(statement: { readonly name: string; readonly text: string }, values: unknown[]) {
+    try {
+      return (await this.#pool.query<Row>({ ...statement, values })).rows;
+    } catch (thrown) {
+      throw translateDatabaseError(thrown);
+    }
+  }
+}
+
+interface EventRecord {
+  readonly sequence: number;
+  readonly item_id: string;
+  readonly revision: number;
+  readonly type: string;
+  readonly run_id: string | null;
+  readonly turn_id: string | null;
+  readonly trace_id: string | null;
+  readonly generation: number;
+  readonly data: string;
+  readonly at: Date;
+}
+
+function eventOf(row: EventRecord, conversationId: string): PlatformEvent {
+  // The writers of the log are typed; what they stored is an event of this type.
+  return {
+    type: row.type,
+    itemId: row.item_id,
+    sequence: row.sequence,
+    revision: row.revision,
+    conversationId,
+    runId: row.run_id,
+    turnId: row.turn_id,
+    traceId: row.trace_id,
+    generation: row.generation,
+    at: row.at.toISOString(),
+    ...(JSON.parse(row.data) as object),
+  } as PlatformEvent;
+}

@@ -1,0 +1,25 @@
+/** Fragments of the queries over `signalbox.conversation as conversation`. */
+import { sql, type RawBuilder } from "kysely";
+import type { ConversationRow } from "../queries/conversation-queries.ts";
+
+export function activeRunOf(): RawBuilder<ConversationRow["activeRun"]> {
+  return sql`(
+    select json_build_object('runId', active.id, 'state', active.state)
+    from signalbox.run as active
+    where active.conversation_id = conversation.id
+      and active.state in ('admitted', 'running', 'suspended', 'finalizing'))`;
+}
+
+export function queueOf(): RawBuilder<ConversationRow["queue"]> {
+  return sql`coalesce((
+    select json_agg(json_build_object('runId', waiting.id, 'messageId', waiting.message_id, 'position', waiting.place)
+                    order by waiting.place)
+    from (
+      select queued.id, queued.message_id,
+             row_number() over (order by queued.position) - 1 + (
+               select count(*) from signalbox.run as active
+               where active.conversation_id = conversation.id
+                 and active.state in ('admitted', 'running', 'suspended', 'finalizing')) as place
+      from signalbox.run as queued
+      where queued.conversation_id = conversation.id and queued.state = 'queued') as waiting), '[]'::json)`;
+}

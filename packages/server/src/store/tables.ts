@@ -1,0 +1,161 @@
+/** Tables as queries see them. A test compares this file with the catalog of a migrated database. */
+import type { ColumnType, Generated } from "kysely";
+
+/** Written by the database, never by a query. */
+type GivenByDatabase<T> = ColumnType<T, never, never>;
+/** A JSON column: read as a value, written as text. */
+type JsonColumn = ColumnType<unknown, string, string>;
+
+export interface ApiKeyTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly hash: Buffer;
+  readonly rights: readonly string[];
+  readonly created_at: Generated<Date>;
+  readonly revoked_at: Date | null;
+}
+
+export interface AgentTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly name: string;
+  readonly revision: number;
+  readonly created_at: Generated<Date>;
+}
+
+export interface AgentRevisionTable {
+  readonly tenant_id: string;
+  readonly agent_id: string;
+  readonly revision: number;
+  readonly runtime: string;
+  readonly definition: JsonColumn;
+  readonly created_at: Generated<Date>;
+}
+
+export interface SnapshotTable {
+  readonly tenant_id: string;
+  readonly hash: string;
+  readonly body: string;
+  readonly created_at: Generated<Date>;
+}
+
+export interface ConversationTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly agent_id: string;
+  readonly title: string | null;
+  readonly created_by: string;
+  readonly participant: string | null;
+  readonly metadata: JsonColumn;
+  readonly last_sequence: GivenByDatabase<number>;
+  readonly leaf_entry: GivenByDatabase<string | null>;
+  readonly leaf_position: GivenByDatabase<number>;
+  readonly leaf_digest: GivenByDatabase<Buffer | null>;
+  readonly created_at: Generated<Date>;
+  readonly updated_at: Generated<Date>;
+}
+
+export interface OwnershipTable {
+  readonly conversation_id: string;
+  readonly tenant_id: string;
+  readonly generation: Generated<number>;
+  readonly owner: GivenByDatabase<number | null>;
+  readonly runtime: GivenByDatabase<string | null>;
+  readonly ready_at: GivenByDatabase<Date | null>;
+  readonly cancel_at: GivenByDatabase<Date | null>;
+}
+
+export interface MessageTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly conversation_id: string;
+  readonly run_id: string;
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly metadata: JsonColumn;
+  readonly partial: boolean;
+  readonly position: number;
+  readonly created_at: GivenByDatabase<Date>;
+}
+
+export interface RunTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly conversation_id: string;
+  readonly message_id: string;
+  readonly answer_message_id: string | null;
+  readonly agent_id: string;
+  readonly agent_revision: number;
+  readonly snapshot_hash: string;
+  readonly runtime: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly generation: number | null;
+  readonly owner: number | null;
+  readonly position: number;
+  readonly cursor: number;
+  readonly attempt: number;
+  readonly actor: string;
+  readonly requested: JsonColumn;
+  readonly granted: JsonColumn;
+  readonly rung: string | null;
+  readonly served_model: string | null;
+  readonly trace_id: string;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly cost_micros: number | null;
+  readonly model_call_count: number;
+  readonly tool_call_count: number;
+  readonly model_call_limit: number;
+  readonly tool_call_limit: number;
+  readonly wall_clock_ms: number;
+  readonly error: JsonColumn | null;
+  readonly cancel_requested_at: Date | null;
+  readonly accepted_at: Date;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+}
+
+export interface IdempotencyTable {
+  readonly tenant_id: string;
+  readonly key: string;
+  readonly route: string;
+  readonly body_hash: string;
+  readonly status: number | null;
+  readonly body: string | null;
+  readonly conversation_id: string | null;
+  readonly run_id: string | null;
+  readonly message_id: string | null;
+  readonly accepted: string | null;
+  readonly position: number | null;
+  readonly cursor: number | null;
+  readonly created_at: Generated<Date>;
+}
+
+export interface ToolTable {
+  readonly tenant_id: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly title: string;
+  readonly definition: JsonColumn;
+  readonly definition_hash: string;
+  readonly effect: string;
+  readonly listed_at: Generated<Date>;
+}
+
+export interface Tables {
+  readonly "signalbox.api_key": ApiKeyTable;
+  readonly "signalbox.agent": AgentTable;
+  readonly "signalbox.agent_revision": AgentRevisionTable;
+  readonly "signalbox.snapshot": SnapshotTable;
+  readonly "signalbox.conversation": ConversationTable;
+  readonly "signalbox.ownership": OwnershipTable;
+  readonly "signalbox.message": MessageTable;
+  readonly "signalbox.run": RunTable;
+  readonly "signalbox.idempotency": IdempotencyTable;
+  readonly "signalbox.tool": ToolTable;
+}
