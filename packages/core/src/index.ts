@@ -1,6 +1,18 @@
-export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
-export type { Digest, Randomness } from "./ports/randomness.ts";
-export type { Log } from "./ports/telemetry.ts";
+export { createAdmission, type AdmissionFlow, type AdmissionPorts } from "./admission/admission.ts";
+export type { AgentRevision, CancelIntent, MessageIntent } from "./admission/intent.ts";
+export { freezeSnapshot, type FrozenSnapshot } from "./admission/snapshot.ts";
+export { auditBytes, type AuditEntry } from "./audit/entry.ts";
+export { createItemFold, type FoldedItem, type ItemFold } from "./events/fold.ts";
+export { createPendingRows, type PartDelta, type PendingRows } from "./events/pending-rows.ts";
+export { createRevisionStamps, generationOf, type RevisionStamps } from "./events/revision.ts";
+export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
+export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
+export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
+export type { Verdict } from "./gates/verdict.ts";
+export { assert } from "./kernel/assert.ts";
+export { backoffMs, type BackoffOptions } from "./kernel/backoff.ts";
+export { createBoundedQueue, type BoundedQueue } from "./kernel/bounded-queue.ts";
+export { LIMITS, type Limits } from "./kernel/limits.ts";
 export type {
   Admission,
   AdmissionRecord,
@@ -9,16 +21,7 @@ export type {
   CancelOutcome,
   IdempotencyKey,
 } from "./ports/admission-record.ts";
-export type {
-  Claim,
-  ClaimRequest,
-  Finalization,
-  Ownership,
-  OwnershipRecord,
-  ProcessRecord,
-  Seal,
-  VisibleItem,
-} from "./ports/ownership-record.ts";
+export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
 export type {
   GateRecord,
   ModelIntent,
@@ -31,8 +34,23 @@ export type {
   ToolSettlement,
   TranscriptRow,
 } from "./ports/gate-record.ts";
-export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
+export type { Handover, Reservation } from "./ports/handover.ts";
 export type { LiveChannel } from "./ports/live.ts";
+export type {
+  Claim,
+  ClaimRequest,
+  Conclusion,
+  Finalization,
+  Held,
+  Ownership,
+  OwnershipRecord,
+  ProcessRecord,
+  Seal,
+  VisibleItem,
+} from "./ports/ownership-record.ts";
+export type { Digest, Randomness } from "./ports/randomness.ts";
+export type { Log } from "./ports/telemetry.ts";
+export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
 export type {
   Seat,
   SessionRequest,
@@ -42,3 +60,18 @@ export type {
   WorkerEvent,
   WorkerPool,
 } from "./ports/worker.ts";
+export { isCurrent, nextGeneration, FIRST_GENERATION } from "./run/generation.ts";
+export { nextInLine, runsAhead, type QueuedRun } from "./run/hand-over.ts";
+export { isLeaseHeld, leaseEndsAtMs, type Lease } from "./run/lease.ts";
+export {
+  ACTIVE_STATES,
+  isActive,
+  isOwned,
+  nextState,
+  OWNED_STATES,
+  RUN_EVENTS,
+  RUN_TRANSITIONS,
+  transition,
+  type RunEvent,
+} from "./run/transition.ts";
+export type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervise/supervision.ts";

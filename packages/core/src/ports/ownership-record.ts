@@ -14,12 +14,38 @@ import type {
   Rung,
   Snapshot,
   TerminalState,
+  TurnId,
+  ErrorCode,
 } from "@signalbox/contract";
 
 /** A text or thinking item of this run that readers may still see from an earlier generation. */
 export interface VisibleItem {
   readonly itemId: string;
   readonly kind: "text" | "thinking";
+}
+
+/**
+ * How the turn ended, as its owner saw it. The record keeps it with the seal, so that whoever takes over a sealed run
+ * repeats this finalization and no other.
+ */
+export interface Conclusion {
+  /** Generation that ran the turn: its transcript entries carry it, also when a later owner finishes. */
+  readonly generation: number;
+  readonly ending: "done" | "interrupted" | "failed";
+  /** The answer, or what there was of it. */
+  readonly answer: string;
+  readonly stopReason: string;
+  /** Last transcript entry as the executor reported it; `null` when it wrote none or could not be asked. */
+  readonly leaf: string | null;
+  readonly servedModel: string | null;
+  readonly rung: Rung | null;
+  readonly error: { readonly code: ErrorCode; readonly detail: string } | null;
+}
+
+/** What a process owns: a conversation at the generation it holds it under. */
+export interface Held {
+  readonly conversationId: string;
+  readonly generation: number;
 }
 
 export interface Claim {
@@ -30,7 +56,7 @@ export interface Claim {
   readonly generation: number;
   /** 1 for the first owner of the run; grows with each takeover or change of worker. */
   readonly attempt: number;
-  /** `ready`: never owned before. `owner_lost`: taken over from a dead process. `worker_lost`: same owner, new worker. */
+  /** `ready`: nobody owned it, or its owner gave it back. `owner_lost`: taken over from a dead process. `worker_lost`: same owner, new worker. */
   readonly cause: "ready" | "owner_lost" | "worker_lost";
   readonly actor: Actor;
   readonly snapshot: Snapshot;
@@ -41,6 +67,8 @@ export interface Claim {
   readonly acceptedAtMs: number;
   /** Database time at the claim, for the turn form. */
   readonly nowMs: number;
+  /** Database time when the run started first (this claim's, unless it was owned before): its wall clock counts from here. */
+  readonly startedAtMs: number;
   /** Age of the previous message of the person at the time of this one, or `null` when it is the first. */
   readonly lastUserMessageAgeMs: number | null;
   readonly lastUserSnippet: string | null;
@@ -55,6 +83,8 @@ export interface Claim {
    * must not run again.
    */
   readonly outcomeUnknown: boolean;
+  /** Set when the run was taken over in `finalizing`: only the finalization is repeated, with this conclusion. */
+  readonly sealed: Conclusion | null;
 }
 
 export interface ClaimRequest {
@@ -65,13 +95,14 @@ export interface ClaimRequest {
 }
 
 export interface Seal {
-  /** Last entry of the main stream appended under this generation, or the old leaf when the run appended none. */
+  /** Last entry of the main stream appended under the conclusion's generation, or the old leaf when it appended none. */
   readonly leaf: string | null;
   /** Digest (hex) over the visible transcript up to `leaf`; `null` without a transcript. */
   readonly digest: string | null;
   /** Calls of this run that are still open at a gate. */
   readonly openModelCallCount: number;
   readonly openToolCallCount: number;
+  /** Calls with an effect (`write`, `irreversible`) whose outcome is not known. */
   readonly unknownToolCallCount: number;
   readonly cancelRequested: boolean;
 }
@@ -83,7 +114,14 @@ export interface Finalization {
   /** The answer as it enters the history; `null` when there is none to keep. */
   readonly answer: { readonly messageId: MessageId; readonly text: string; readonly partial: boolean } | null;
   readonly rung: Rung | null;
-  /** The transcript continues from here next time; `null` leaves the old leaf in place. */
+  /**
+   * What becomes of the transcript. `moved`: the next turn continues from `leaf`; entries of other generations behind
+   * the old leaf are cut, and on the rung `rebuilt` all entries of other generations. `kept`: the old leaf stays, this
+   * run's entries are cut. `broken`: the history goes on without a transcript that agrees with it; everything is cut,
+   * the leaf becomes `null`, and the next turn is `rebuilt`.
+   */
+  readonly continuity: "moved" | "kept" | "broken";
+  /** Set when `moved`: the sealed leaf and digest; the record refuses to move to any other. */
   readonly leaf: string | null;
   readonly digest: string | null;
   readonly servedModel: string | null;
@@ -96,15 +134,21 @@ export interface Ownership {
    * From here on gates accept the slot.
    */
   bindSlot(slot: { readonly tokenHash: string; readonly workerId: string }): Promise<void>;
-  /** Appends owner events in order by group commit. Resolves when they are durable. */
-  append(events: readonly OwnerEvent[]): Promise<void>;
+  /**
+   * Appends owner events in order by group commit, under the turn they belong to. Resolves when they are durable.
+   * A retry after a lost reply may write an event twice: readers fold by item and revision.
+   */
+  append(events: readonly OwnerEvent[], turnId: TurnId): Promise<void>;
   /**
    * The worker died: raises the generation under the same owner and unbinds the slot. Open proposals are withdrawn.
    * Rejects with `retries_exhausted` when the run has used up `attemptLimit`; the ownership stays valid then.
    */
   changeWorker(options: { readonly attemptLimit: number }): Promise<Ownership>;
-  /** Closes the gates for the run (`finalizing`): no intent, no transcript entry, no cancel after it. */
-  seal(): Promise<Seal>;
+  /**
+   * Closes the gates for the run (`finalizing`): no intent, no transcript entry, no cancel after it. May be repeated
+   * while `finalizing`: answers with the facts as they are now and keeps the first conclusion.
+   */
+  seal(conclusion: Conclusion): Promise<Seal>;
   /**
    * Decides: terminal state, history, continuity, audit, `run.finished`, release of ownership and the admission of the
    * next queued message, in one transaction. Waits for appended events first.
@@ -122,7 +166,12 @@ export interface OwnershipRecord {
   /** The ownership for a claim made by admission in its own transaction. */
   adopt(claim: Claim): Ownership;
   /** Runs of this process whose cancel was requested. */
-  cancelled(process: number): Promise<readonly { readonly conversationId: string; readonly generation: number }[]>;
+  cancelled(process: number): Promise<readonly Held[]>;
+  /**
+   * Takes again, under a new generation, what the record says this process owns and `driving` does not list: the reply
+   * to a claim, an admission or a change of worker was lost. Such claims have the cause `owner_lost`.
+   */
+  reclaim(process: number, driving: readonly Held[]): Promise<readonly Ownership[]>;
 }
 
 export interface ProcessRecord {

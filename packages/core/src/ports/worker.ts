@@ -40,7 +40,10 @@ export type StepOutput =
 export interface StepRequest {
   readonly runId: string;
   readonly turnId: string;
+  /** Parts of the user message; empty when the step continues the turn. */
   readonly parts: readonly string[];
+  /** `null` for a message; else why the turn goes on after a step that ended with `continue`. */
+  readonly continueReason: string | null;
 }
 
 /**
@@ -54,7 +57,7 @@ export interface Seat {
   open(request: SessionRequest): Promise<void>;
   /** Ends after exactly one result. `signal` interrupts the step, which still ends with a result. */
   step(request: StepRequest, signal: CancelSignal): AsyncIterable<StepOutput>;
-  /** The turn is over; a warm session may stay for the next one. */
+  /** The turn is over; a warm session may stay for the next one. Called exactly once, also after `terminate`. */
   leave(): void;
   /** Ends session and engine. Idempotent; never rejects. */
   terminate(reason: string): Promise<void>;

@@ -1,0 +1,16 @@
+import type { ErrorCode } from "@signalbox/contract";
+
+/** What a gate answers. `ask`: a person must decide; no gate of this release asks yet. */
+export type Verdict<Allowed> =
+  | { readonly kind: "allow"; readonly value: Allowed }
+  /** `reason` is written for the model, and safe to show. */
+  | { readonly kind: "deny"; readonly code: ErrorCode; readonly reason: string }
+  | { readonly kind: "ask"; readonly reason: string };
+
+export function allow<Allowed>(value: Allowed): Verdict<Allowed> {
+  return { kind: "allow", value };
+}
+
+export function deny(code: ErrorCode, reason: string): Verdict<never> {
+  return { kind: "deny", code, reason };
+}

@@ -1,0 +1,75 @@
+/** Every bound of `core` in one place. A queue, loop, retry, payload or wait without a line here is a mistake. */
+import { HOUR_MS, KIB, MINUTE_MS, SECOND_MS } from "./units.ts";
+
+export const LIMITS = {
+  // What a message may bring.
+  messageChars: 200_000,
+  metadataCount: 16,
+  metadataKeyChars: 64,
+  metadataValueChars: 512,
+  idempotencyKeyChars: 255,
+  /** Runs that may wait behind the active one of a conversation. */
+  queueCount: 20,
+  /** Part of the previous user message that the turn form repeats. */
+  snippetChars: 160,
+
+  // What an agent may ask for, per run.
+  instructionsChars: 200_000,
+  toolCount: 128,
+  modelCallCount: 200,
+  toolCallCount: 500,
+  maxOutputTokens: 200_000,
+  runWallClockMs: HOUR_MS,
+
+  // The turn.
+  /** Owners and workers one run may use up before it ends as `retries_exhausted`. */
+  attemptCount: 5,
+  /** Steps that may end with `continue` in one turn. */
+  continueCount: 16,
+  /** Messages of the history that seed a rebuilt session. */
+  historyCount: 200,
+  /** How long a step may take to end after it was interrupted, before its session is terminated. */
+  interruptWaitMs: 2 * SECOND_MS,
+  /** How long a claimed run waits for a place on a worker before it is given back. */
+  seatWaitMs: 10 * SECOND_MS,
+  seatRetryMs: 100,
+  seatRetryCapMs: 2 * SECOND_MS,
+  /** Whole length of one text or thinking item. */
+  itemChars: 2_000_000,
+
+  // The emitter: parts of an item become rows about this often …
+  flushEveryMs: 100,
+  /** … and a worker waits while this much text is not durable. */
+  unflushedChars: 256 * KIB,
+  appendCount: 256,
+
+  // Finalization.
+  /** How long a sealed run waits for calls that are still open at a gate. */
+  openCallWaitMs: 5 * SECOND_MS,
+  openCallPollMs: 50,
+  openCallPollCapMs: 500,
+
+  // The record does not answer.
+  recordRetryMs: 50,
+  recordRetryCapMs: 2 * SECOND_MS,
+  recordRetryCount: 12,
+
+  // The supervisor.
+  /** A lease counts as lost this long before the record may judge it so. */
+  leaseMarginMs: SECOND_MS,
+  /** Heartbeats per lease. */
+  heartbeatsPerLease: 5,
+  sweepEveryMs: 500,
+  claimEveryMs: SECOND_MS,
+  cancelPollMs: 500,
+  claimCount: 32,
+  drainMs: 20 * SECOND_MS,
+  /** How long a halted drive may take to stop, before the supervisor goes on without it. */
+  haltWaitMs: 5 * SECOND_MS,
+  loopRetryMs: 200,
+  loopRetryCapMs: 5 * SECOND_MS,
+  /** No wait of a loop is longer, so that a lost bell is never the end. */
+  loopWaitCapMs: MINUTE_MS,
+} as const;
+
+export type Limits = { readonly [Name in keyof typeof LIMITS]: number };
