@@ -151,6 +151,13 @@ export interface PlatformErrorOptions {
   readonly retryAfterMs?: number;
 }
 
+/**
+ * Where a foreign protocol has no place for our code, it travels under this name: as a header of the gates' HTTP
+ * answers and as metadata of RPC errors. `retryAfterMs` travels beside it.
+ */
+export const CODE_HEADER = "signalbox-code";
+export const RETRY_AFTER_HEADER = "signalbox-retry-after-ms";
+
 /** The only error class that crosses a boundary. `detail` is shown to the caller and must be safe to show. */
 export class PlatformError extends Error {
   override readonly name = "PlatformError";

@@ -19,10 +19,12 @@ export {
 } from "./ids.ts";
 export {
   asPlatformError,
+  CODE_HEADER,
   ERROR_CODES,
   errorObject,
   isErrorCode,
   PlatformError,
+  RETRY_AFTER_HEADER,
   type ErrorCode,
   type ErrorFacts,
   type ErrorObject,
