@@ -66,6 +66,22 @@ describe("documents", () => {
     const path = ["", "home", "someone"].join("/");
     expect(found({ "AGENTS.md": `see ${path}/notes` })).toEqual([`AGENTS.md:1 names ${path}, a path of one machine`]);
   });
+
+  it.each([
+    ["// as said in ? or so", ["PLAN", "§4"].join(" ")],
+    ["// ? explains", ["PLAN.md", "§"].join(" ")],
+    ["it('?: a torn line')", ["H", "034"].join("-")],
+  ])("reports what a reader does not have: %s", (text, named) => {
+    const row = text.replace("?", named);
+    const file = "packages/core/src/run/state.ts";
+    expect(found({ [file]: row })).toEqual([
+      `${file}:1 refers to "${named}", which is not in this repository; give the reason here`,
+    ]);
+  });
+
+  it("accepts standards, promises and bars", () => {
+    expect(found({ "AGENTS.md": "RFC 8785 §3.2, INV-04, P-1, ISO-8601, X-Y-012" })).toEqual([]);
+  });
 });
 
 describe("packages", () => {

@@ -10,13 +10,16 @@ const REQUIRED = ["README.md", "ARCHITECTURE.md", "AGENTS.md", "REVIEW.md", "LIC
 /** Paths that exist on one machine only. */
 const MACHINE_PATH = /(?:^|[\s"'`(=])(\/(?:home|root|Users|work)\/[\w.-]+)/;
 
+/** A section of a document, or a code of a list, that the reader does not have. Standards have a number of their own. */
+const ELSEWHERE = /(?:^|[^\w-])([A-Z]{3,}(?:\.md)? §[\d.]*|[A-Z]{1,3}-0\d{2})(?![\w-])/;
+
 export function checkDocuments(repository: Repository): readonly Finding[] {
   return [
     ...checkPresence(repository),
     ...checkDecisions(repository),
     ...checkLinks(repository),
     ...checkReadme(repository),
-    ...checkMachinePaths(repository),
+    ...checkPlaces(repository),
   ];
 }
 
@@ -81,13 +84,22 @@ function checkReadme(repository: Repository): readonly Finding[] {
   return opens ? [] : [{ file: "README.md", line: 0, rule: RULE, message: "opens with npm start and npm test" }];
 }
 
-function checkMachinePaths(repository: Repository): readonly Finding[] {
+/** Whoever reads this repository has this repository: what it refers to is in it. */
+function checkPlaces(repository: Repository): readonly Finding[] {
   const findings: Finding[] = [];
   for (const [file, text] of repository.files) {
+    if (isGenerated(file)) {
+      continue;
+    }
     text.split("\n").forEach((row, at) => {
-      const found = MACHINE_PATH.exec(row)?.[1];
-      if (found !== undefined) {
-        findings.push({ file, line: at + 1, rule: RULE, message: `names ${found}, a path of one machine` });
+      const path = MACHINE_PATH.exec(row)?.[1];
+      if (path !== undefined) {
+        findings.push({ file, line: at + 1, rule: RULE, message: `names ${path}, a path of one machine` });
+      }
+      const elsewhere = ELSEWHERE.exec(row)?.[1];
+      if (elsewhere !== undefined) {
+        const message = `refers to "${elsewhere}", which is not in this repository; give the reason here`;
+        findings.push({ file, line: at + 1, rule: RULE, message });
       }
     });
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { planted, said } from "../planted.ts";
-import { checkLayers, type Layers } from "./layers.ts";
+import { checkLayers, usedLayers, type Layers } from "./layers.ts";
 
 const CORE = "packages/core/src";
 
@@ -98,5 +98,15 @@ describe("layers", () => {
 
   it("lets tests import what they need", () => {
     expect(said(checkLayers(repository({ [`${CORE}/run/state.test.ts`]: 'import "../turn/turn.ts";' })))).toEqual([]);
+  });
+
+  it("can say what is used today", () => {
+    const tree = repository({ [`${CORE}/turn/turn.ts`]: 'import "@signalbox/contract";\nimport "pg";' });
+    const layers = JSON.parse(tree.files.get("layers.json")!) as Layers;
+    expect(usedLayers(tree, layers).layers["core/turn"]).toEqual({
+      path: `${CORE}/turn`,
+      imports: ["contract"],
+      outside: ["pg"],
+    });
   });
 });

@@ -34,6 +34,14 @@ export function checkLayers(repository: Repository): readonly Finding[] {
   return new LayerCheck(repository, JSON.parse(text) as Layers).run();
 }
 
+/** The same list with every layer's permissions replaced by what it uses today: to be read before it is committed. */
+export function usedLayers(repository: Repository, layers: Layers): Layers {
+  const check = new LayerCheck(repository, layers);
+  check.run();
+  const used = Object.entries(layers.layers).map(([name, layer]) => [name, { ...layer, ...check.usedBy(name) }]);
+  return { ...layers, layers: Object.fromEntries(used) as Layers["layers"] };
+}
+
 class LayerCheck {
   readonly #repository: Repository;
   readonly #layers: Layers;
@@ -56,6 +64,12 @@ class LayerCheck {
     }
     this.#checkUnused();
     return this.#findings;
+  }
+
+  usedBy(name: string): Pick<Layer, "imports" | "outside"> {
+    const sorted = (map: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] =>
+      [...(map.get(name) ?? [])].toSorted();
+    return { imports: sorted(this.#used), outside: sorted(this.#usedOutside) };
   }
 
   #checkFile(path: string): void {

@@ -1,0 +1,208 @@
+import {
+  AUDIT_ACTIONS,
+  CONTAINMENT_GRADES,
+  EFFECT_CLASSES,
+  END_REASONS,
+  ERROR_CODES,
+  EVENT_SCHEMAS,
+  ID_PREFIX,
+  OWNER_EVENT_TYPES,
+  REVISIONS_PER_GENERATION,
+  RUNGS,
+  RUN_STATES,
+  RUN_STATUSES,
+  runStatus,
+  TOOL_CALL_STATES,
+  WHEN_BUSY,
+} from "@signalbox/contract";
+import { expect, it } from "vitest";
+
+// What others depend on, as literals. A red test asks: was this change meant? Then change it here too, and say so in
+// changes/; a code, an event type or a state that clients know is never renamed.
+
+/** HTTP status, gRPC status, whether retrying can help, whose fault it is. */
+const CODES = {
+  invalid_request: [400, "invalid_argument", false, "caller"],
+  malformed_json: [400, "invalid_argument", false, "caller"],
+  invalid_encoding: [400, "invalid_argument", false, "caller"],
+  field_unknown: [400, "invalid_argument", false, "caller"],
+  field_not_supported: [400, "invalid_argument", false, "caller"],
+  invalid_cursor: [400, "invalid_argument", false, "caller"],
+  unsupported_media_type: [415, "invalid_argument", false, "caller"],
+  payload_too_large: [413, "resource_exhausted", false, "caller"],
+  unauthenticated: [401, "unauthenticated", false, "caller"],
+  permission_denied: [403, "permission_denied", false, "caller"],
+  invalid_actor: [401, "unauthenticated", false, "caller"],
+  not_found: [404, "not_found", false, "caller"],
+  method_not_allowed: [405, "unimplemented", false, "caller"],
+  agent_name_taken: [409, "already_exists", false, "caller"],
+  conversation_busy: [409, "failed_precondition", false, "caller"],
+  idempotency_key_reused: [422, "invalid_argument", false, "caller"],
+  runtime_unknown: [422, "failed_precondition", false, "caller"],
+  runtime_constraint: [422, "failed_precondition", false, "caller"],
+  model_unknown: [422, "failed_precondition", false, "caller"],
+  tool_unknown: [422, "failed_precondition", false, "caller"],
+  queue_full: [429, "resource_exhausted", true, "caller"],
+  SDK_UNAVAILABLE: [422, "failed_precondition", false, "platform"],
+  stale_generation: [410, "failed_precondition", false, "platform"],
+  slot_unknown: [410, "unauthenticated", false, "platform"],
+  run_cancelled: [410, "canceled", false, "policy"],
+  model_not_granted: [403, "permission_denied", false, "policy"],
+  tool_not_allowed: [403, "permission_denied", false, "policy"],
+  tool_not_proposed: [403, "permission_denied", false, "policy"],
+  tool_drifted: [403, "permission_denied", false, "policy"],
+  tool_outcome_unknown: [409, "failed_precondition", false, "policy"],
+  tool_timeout: [504, "unavailable", false, "provider"],
+  tool_upstream_failed: [502, "unavailable", false, "provider"],
+  snapshot_mismatch: [400, "invalid_argument", false, "platform"],
+  session_unknown: [404, "not_found", true, "platform"],
+  transcript_corrupt: [500, "internal", false, "platform"],
+  transcript_not_durable: [500, "internal", true, "platform"],
+  answer_missing: [502, "unavailable", false, "provider"],
+  provider_error: [502, "unavailable", false, "provider"],
+  provider_overloaded: [503, "unavailable", true, "provider"],
+  provider_rate_limited: [429, "unavailable", true, "provider"],
+  provider_unreachable: [502, "unavailable", true, "provider"],
+  provider_stream_broken: [502, "unavailable", true, "provider"],
+  provider_timeout: [504, "unavailable", true, "provider"],
+  output_truncated: [502, "unavailable", false, "provider"],
+  refused: [502, "unavailable", false, "provider"],
+  outcome_unknown: [500, "aborted", false, "platform"],
+  retries_exhausted: [500, "aborted", false, "platform"],
+  run_timeout: [504, "deadline_exceeded", false, "platform"],
+  worker_lost: [503, "unavailable", true, "platform"],
+  no_worker: [503, "unavailable", true, "platform"],
+  engine_failed: [500, "internal", false, "platform"],
+  database_unavailable: [503, "unavailable", true, "platform"],
+  shutting_down: [503, "unavailable", true, "platform"],
+  internal: [500, "internal", false, "platform"],
+};
+
+it("pins the error table", () => {
+  const facts = Object.fromEntries(
+    Object.entries(ERROR_CODES).map(([code, { status, grpc, retryable, fault }]) => [
+      code,
+      [status, grpc, retryable, fault],
+    ]),
+  );
+  expect(facts).toEqual(CODES);
+});
+
+it("pins the event types", () => {
+  expect(Object.keys(EVENT_SCHEMAS).toSorted()).toEqual([
+    "queue.moved",
+    "run.admitted",
+    "run.finished",
+    "run.phase",
+    "run.recovered",
+    "run.started",
+    "text.completed",
+    "text.delta",
+    "text.retracted",
+    "thinking.completed",
+    "thinking.delta",
+    "tool.finished",
+    "tool.started",
+    "turn.composed",
+    "usage.recorded",
+  ]);
+});
+
+it("pins which events only the owner writes", () => {
+  expect([...OWNER_EVENT_TYPES].toSorted()).toEqual([
+    "run.phase",
+    "text.completed",
+    "text.delta",
+    "text.retracted",
+    "thinking.completed",
+    "thinking.delta",
+    "turn.composed",
+  ]);
+});
+
+it("pins the states of a run, and what clients see of them", () => {
+  expect(Object.fromEntries(RUN_STATES.map((state) => [state, runStatus(state)]))).toEqual({
+    queued: "queued",
+    admitted: "running",
+    running: "running",
+    suspended: "waiting",
+    finalizing: "running",
+    completed: "completed",
+    cancelled: "cancelled",
+    failed: "failed",
+    rolled_back: "rolled_back",
+  });
+  expect(RUN_STATUSES).toEqual(["queued", "running", "waiting", "completed", "failed", "cancelled", "rolled_back"]);
+});
+
+it("pins the closed lists of words", () => {
+  expect(END_REASONS).toEqual([
+    "answered",
+    "merged",
+    "plan_complete",
+    "user_cancel",
+    "operator_stop",
+    "superseded",
+    "rate_limited",
+    "provider_error",
+    "budget_exhausted",
+    "timeout",
+    "stalled",
+    "refused",
+    "output_truncated",
+    "policy_denied",
+    "retries_exhausted",
+    "outcome_unknown",
+    "payload_too_large",
+    "internal",
+  ]);
+  expect(WHEN_BUSY).toEqual(["enqueue", "reject", "interrupt", "rollback", "steer"]);
+  expect(RUNGS).toEqual(["fresh", "native", "repaired", "rebuilt"]);
+  expect(EFFECT_CLASSES).toEqual(["read", "egress_read", "write", "irreversible"]);
+  expect(CONTAINMENT_GRADES).toEqual(["contained", "mediated", "observed"]);
+  expect(TOOL_CALL_STATES).toEqual([
+    "proposed",
+    "awaiting_approval",
+    "authorized",
+    "executing",
+    "succeeded",
+    "failed",
+    "unknown",
+    "denied",
+    "withdrawn",
+  ]);
+  expect([...AUDIT_ACTIONS].toSorted()).toEqual([
+    "agent_created",
+    "api_key_created",
+    "conversation_created",
+    "message_completed",
+    "message_received",
+    "model_called",
+    "model_settled",
+    "run_admitted",
+    "run_cancel_requested",
+    "run_recovered",
+    "run_started",
+    "stale_refused",
+    "tool_called",
+    "tool_denied",
+    "tool_settled",
+  ]);
+});
+
+it("pins the prefixes of ids and the room of a generation", () => {
+  expect(ID_PREFIX).toEqual({
+    conversation: "cnv",
+    run: "run",
+    message: "msg",
+    item: "itm",
+    agent: "agt",
+    hold: "hld",
+    toolCall: "tc",
+    modelCall: "mc",
+    turn: "trn",
+    request: "req",
+    apiKey: "key",
+  });
+  expect(REVISIONS_PER_GENERATION).toBe(1_048_576);
+});
