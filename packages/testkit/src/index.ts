@@ -1,1 +1,1 @@
-export {};
+export { startSim } from "./sim/server.ts";
