@@ -3,6 +3,7 @@ import { Trouble } from "./trouble.mjs";
 
 const TAIL_BYTES = 64 * 1024;
 const KILL_AFTER_MS = 15_000;
+const KILL_AFTER_INTERRUPT_MS = 5_000;
 const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
 
 /**
@@ -10,6 +11,7 @@ const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
  * @property {number} code exit code; 128 + signal number when it was killed
  * @property {string} tail the end of what it wrote
  * @property {boolean} timedOut
+ * @property {boolean} interrupted true when somebody asked us to stop meanwhile
  */
 
 /**
@@ -29,12 +31,18 @@ export async function runToEnd(command, options) {
   });
   let tail = "";
   let timedOut = false;
+  let interrupted = false;
   const signalGroup = (/** @type {NodeJS.Signals} */ signal) => endGroup(child.pid, signal);
-  const forget = forwardSignals(signalGroup);
+  const killLater = (/** @type {number} */ afterMs) => void setTimeout(() => signalGroup("SIGKILL"), afterMs).unref();
+  const forget = forwardSignals((signal) => {
+    interrupted = true;
+    signalGroup(signal);
+    killLater(KILL_AFTER_INTERRUPT_MS);
+  });
   const timer = setTimeout(() => {
     timedOut = true;
     signalGroup("SIGTERM");
-    setTimeout(() => signalGroup("SIGKILL"), KILL_AFTER_MS).unref();
+    killLater(KILL_AFTER_MS);
   }, options.timeoutMs);
   for (const [stream, target] of /** @type {const} */ ([
     [child.stdout, process.stdout],
@@ -49,7 +57,7 @@ export async function runToEnd(command, options) {
   }
   try {
     const code = await endOf(child, file);
-    return { code, tail, timedOut };
+    return { code, tail, timedOut, interrupted };
   } finally {
     clearTimeout(timer);
     forget();

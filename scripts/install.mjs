@@ -75,11 +75,14 @@ export async function install(root, say) {
   const reminder = setInterval(() => say(`still installing, ${seconds()} s`), REMINDER_MS);
   try {
     const flags = ["ci", "--no-audit", "--no-fund", "--loglevel=error", "--progress=false"];
-    const { code, tail, timedOut } = await runToEnd([...npmCommand(root), ...flags], {
+    const { code, tail, timedOut, interrupted } = await runToEnd([...npmCommand(root), ...flags], {
       cwd: root,
       env: { ...process.env, PATH: pathWithoutTree(root) },
       timeoutMs: INSTALL_TIMEOUT_MS,
     });
+    if (interrupted) {
+      throw new Trouble("Interrupted while installing; the next start installs again from the beginning.", 130);
+    }
     if (code !== 0 || timedOut) {
       throw new Trouble(explainFailure(tail, timedOut));
     }

@@ -38,11 +38,14 @@ export async function prepare(root) {
  */
 async function build(root, node) {
   const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  const { code, tail, timedOut } = await runToEnd([node, compiler, "--build", "tsconfig.packages.json"], {
+  const { code, tail, timedOut, interrupted } = await runToEnd([node, compiler, "--build", "tsconfig.packages.json"], {
     cwd: root,
     env: toolEnvironment(root),
     timeoutMs: BUILD_TIMEOUT_MS,
   });
+  if (interrupted) {
+    throw new Trouble("Interrupted while building; the next start goes on where this one stopped.", 130);
+  }
   if (/\bENOSPC\b|no space left/i.test(tail)) {
     throw new Trouble("The disk is full, so the build could not be written. Make room and start again.");
   }

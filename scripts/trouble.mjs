@@ -1,9 +1,13 @@
 /** A problem we know: it is told in a sentence that helps, never with a stack trace. */
 export class Trouble extends Error {
-  /** @param {string} sentence */
-  constructor(sentence) {
+  /**
+   * @param {string} sentence
+   * @param {number} [exitCode]
+   */
+  constructor(sentence, exitCode = 1) {
     super(sentence);
     this.name = "Trouble";
+    this.exitCode = exitCode;
   }
 }
 
@@ -21,6 +25,6 @@ export async function conclude(run, onTrouble) {
     }
     process.stderr.write(`\n${error.message}\n`);
     onTrouble?.(error.message);
-    process.exitCode = 1;
+    process.exitCode = error.exitCode;
   }
 }
