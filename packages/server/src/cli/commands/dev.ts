@@ -1,0 +1,68 @@
+/** Everything on one machine: database, platform, one worker process per runtime, and a key to talk to it. */
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { startPlatform, type Platform } from "../../wiring.ts";
+import { EXIT, UsageError, type Command, type CommandCall } from "../command.ts";
+import { devFilePath, type DevFile } from "../connection.ts";
+import { WorkerChildren } from "../worker-children.ts";
+import { SERVER_OPTIONS, serverConfigOf, untilInterrupted } from "./serve.ts";
+
+const BINARY = fileURLToPath(new URL("../../main.js", import.meta.url));
+const RUNTIMES = ["langgraph", "claude_sdk"] as const;
+
+export const devCommand: Command = {
+  name: "dev",
+  summary: "Run everything on this machine: database, platform and one worker per runtime",
+  usage: `signalbox dev [--port 4620] [--data-dir .signalbox] [--mcp-servers FILE] [--runtime NAME …] [--log-level warn]
+
+Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
+  options: { ...SERVER_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
+  async run(call) {
+    const config = serverConfigOf(call);
+    await using platform = await startPlatform(config, { log: "text" });
+    const key = await platform.ensureDevKey();
+    await using children = new WorkerChildren({
+      binary: BINARY,
+      platformUrl: platform.gatesUrl,
+      joinToken: platform.joinToken,
+      environment: call.environment,
+      log: platform.log,
+    });
+    for (const runtime of runtimesOf(call)) children.start(runtime);
+    const file = { url: platform.url, apiKey: key, pid: process.pid };
+    using _left = leaveDevFile(config.dataDir, file);
+    announce(call, platform, file);
+    await untilInterrupted(call.interrupted);
+    call.terminal.note("stopping …");
+    return EXIT.done;
+  },
+};
+
+function runtimesOf(call: CommandCall): readonly string[] {
+  const named = call.flags.runtime;
+  if (!Array.isArray(named)) return RUNTIMES;
+  return named.map((each) => {
+    if (typeof each !== "string") throw new UsageError("--runtime takes a name");
+    return each;
+  });
+}
+
+function leaveDevFile(dataDir: string, file: DevFile): Disposable {
+  const path = devFilePath(dataDir);
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(path, JSON.stringify(file), { mode: 0o600 });
+  chmodSync(path, 0o600);
+  return { [Symbol.dispose]: () => rmSync(path, { force: true }) };
+}
+
+function announce(call: CommandCall, platform: Platform, file: DevFile): void {
+  if (call.terminal.json) {
+    call.terminal.value({ ready: true, ...file, gatesUrl: platform.gatesUrl });
+    return;
+  }
+  call.terminal.table([
+    ["API", platform.url],
+    ["gates", platform.gatesUrl],
+    ["key", file.apiKey],
+  ]);
+}

@@ -1,0 +1,74 @@
+/**
+ * The worker processes of `signalbox dev`, one per runtime. A worker gets an allow-listed environment: the join token
+ * and nothing else that is secret. One that dies is started again, later each time it dies young.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import type { Log } from "@signalbox/core";
+import type { Environment } from "../config/environment.ts";
+
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "NO_COLOR", "SIGNALBOX_LOG_LEVEL"] as const;
+const RESTART_START_MS = 200;
+const RESTART_LIMIT_MS = 10_000;
+const YOUNG_MS = 30_000;
+const STOP_TIMEOUT_MS = 15_000;
+
+export interface WorkerChildrenOptions {
+  readonly binary: string;
+  readonly platformUrl: string;
+  readonly joinToken: string;
+  readonly environment: Environment;
+  readonly log: Log;
+}
+
+export class WorkerChildren implements AsyncDisposable {
+  readonly #options: WorkerChildrenOptions;
+  readonly #children = new Map<string, ChildProcess>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #stopping = false;
+
+  constructor(options: WorkerChildrenOptions) {
+    this.#options = options;
+  }
+
+  start(runtime: string, restartDelayMs = RESTART_START_MS): void {
+    const { binary, platformUrl, joinToken, environment, log } = this.#options;
+    const env: Record<string, string> = { SIGNALBOX_JOIN_TOKEN: joinToken };
+    for (const name of PASSED_ON) {
+      const value = environment[name];
+      if (value !== undefined) env[name] = value;
+    }
+    const startedAtMs = performance.now();
+    const child = spawn(process.execPath, [binary, "worker", "--runtime", runtime, "--platform", platformUrl, "--stop-with-parent"], {
+      env,
+      stdio: ["pipe", "inherit", "inherit"],
+    });
+    this.#children.set(runtime, child);
+    child.once("exit", (code, signal) => {
+      this.#children.delete(runtime);
+      if (this.#stopping) return;
+      const young = performance.now() - startedAtMs < YOUNG_MS;
+      log.warn("a worker process ended and is started again", { runtime, pid: child.pid, code, signal, afterMs: restartDelayMs });
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        this.start(runtime, young ? Math.min(restartDelayMs * 2, RESTART_LIMIT_MS) : RESTART_START_MS);
+      }, restartDelayMs);
+      this.#timers.add(timer);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all([...this.#children.values()].map((child) => stop(child)));
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(timer);
+}

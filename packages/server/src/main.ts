@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+/** The binary. A second interrupt ends the process at once. */
+import process from "node:process";
+import { runCli } from "./cli/run-cli.ts";
+
+const interrupt = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    if (interrupt.signal.aborted) process.exit(1);
+    interrupt.abort();
+  });
+}
+
+process.exitCode = await runCli({
+  words: process.argv.slice(2),
+  environment: process.env,
+  out: process.stdout,
+  err: process.stderr,
+  interrupted: interrupt.signal,
+});

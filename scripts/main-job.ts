@@ -1,0 +1,173 @@
+/**
+ * The main job: boots the `sim` model where no real one is at hand, then the platform with one worker per runtime, and
+ * lets one agent on each runtime answer the same question about the documents of this repository through a governed
+ * tool of a third-party MCP server. Stays up afterwards, or ends with `--once`.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { Signalbox, SignalboxError } from "@signalbox/client";
+import { chooseModel, type ChosenModel } from "./choose-model.ts";
+import { askBoth } from "./demo-question.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+const RUNTIME_WAIT_MS = 30_000;
+const STOP_WAIT_MS = 30_000;
+const startedAtMs = performance.now();
+
+const { values: flags } = parseArgs({
+  options: { once: { type: "boolean" }, port: { type: "string" }, "data-dir": { type: "string" }, question: { type: "string" } },
+});
+
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interrupted.abort());
+const children: ChildProcess[] = [];
+const scratch = mkdtempSync(join(tmpdir(), "signalbox-start-"));
+
+process.exitCode = await run().finally(async () => {
+  await Promise.all(children.toReversed().map((child) => stop(child)));
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+async function run(): Promise<number> {
+  const port = Number(flags.port ?? process.env.PORT ?? 4620);
+  if (!(await portIsFree(port)) || !(await portIsFree(port + 1))) {
+    say(`Port ${port} or ${port + 1} is in use, perhaps by another \`npm start\`. Stop that one, or choose another: npm start -- --port 4700`);
+    return 1;
+  }
+  const model = await chooseModel({ environment: process.env, startSim });
+  say(model.disclosure);
+  const platform = await startPlatform(port, model);
+  if (platform === null) return interrupted.signal.aborted ? 0 : 1;
+  const client = new Signalbox(platform);
+  const runtimes = await waitForRuntimes(client);
+  const answered = await askBoth({
+    client,
+    runtimes,
+    model: model.name,
+    url: platform.url,
+    question: flags.question,
+    launchedAtMs: startedAtMs,
+    say,
+    write: (text) => process.stdout.write(text),
+    interrupted: interrupted.signal,
+  });
+  if (interrupted.signal.aborted) return 0;
+  if (flags.once === true) return answered ? 0 : 1;
+  say(`\nUp. Talk to it:      npx signalbox chat docs-langgraph`);
+  say(`Watch a conversation: npx signalbox events <conversation>`);
+  say(`API:                  ${platform.url}/openapi.json   key: ${platform.apiKey}`);
+  say(`Ctrl-C drains and stops.`);
+  await Promise.race([aborted(interrupted.signal), once(platform.child, "exit")]);
+  return interrupted.signal.aborted ? 0 : 1;
+}
+
+interface StartedPlatform {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly child: ChildProcess;
+}
+
+async function startPlatform(port: number, model: ChosenModel): Promise<StartedPlatform | null> {
+  const toolServers = join(scratch, "mcp-servers.json");
+  writeFileSync(toolServers, JSON.stringify(documentServer()));
+  const words = ["dev", "--json", "--port", String(port), "--mcp-servers", toolServers, "--log-level", "warn"];
+  if (flags["data-dir"] !== undefined) words.push("--data-dir", flags["data-dir"]);
+  const child = start([join(root, "packages/server/dist/main.js"), ...words], { ...process.env, ...model.environment });
+  const ready = await firstLine(child);
+  if (ready === null) return null;
+  const { url, apiKey } = JSON.parse(ready) as { url: string; apiKey: string };
+  return { url, apiKey, child };
+}
+
+/** The filesystem server of the MCP project over the documents of this repository; its reading tools are declared `read`. */
+function documentServer(): Record<string, unknown> {
+  const read = { effect: "read" };
+  return {
+    docs: {
+      transport: "stdio",
+      command: process.execPath,
+      args: [join(root, "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"), join(root, "docs")],
+      cwd: root,
+      tools: { list_allowed_directories: read, list_directory: read, search_files: read, read_text_file: read },
+    },
+  };
+}
+
+async function startSim(): Promise<string> {
+  const child = start([join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--exit-with-parent"], process.env);
+  const ready = await firstLine(child);
+  if (ready === null) throw new Error("the simulated model did not start");
+  return (JSON.parse(ready) as { url: string }).url;
+}
+
+async function waitForRuntimes(client: Signalbox): Promise<readonly string[]> {
+  const deadlineMs = performance.now() + RUNTIME_WAIT_MS;
+  for (;;) {
+    const runtimes = await client.runtimes();
+    const available = runtimes.filter((runtime) => runtime.available).map((runtime) => runtime.name);
+    if (runtimes.length >= 2 || performance.now() > deadlineMs || interrupted.signal.aborted) {
+      for (const runtime of runtimes) if (!runtime.available) say(`${runtime.name} is left out: ${runtime.problem ?? "not available"}`);
+      return available;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function start(words: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  // A group of its own, so that Ctrl-C reaches this process alone and the order of stopping is ours.
+  const child = spawn(process.execPath, [...words], { cwd: process.cwd(), env, stdio: ["pipe", "pipe", "inherit"], detached: true });
+  children.push(child);
+  return child;
+}
+
+async function firstLine(child: ChildProcess): Promise<string | null> {
+  if (child.stdout === null) return null;
+  const lines = createInterface({ input: child.stdout });
+  const [line] = (await Promise.race([
+    once(lines, "line"),
+    once(child, "exit").then(() => [null]),
+    aborted(interrupted.signal).then(() => [null]),
+  ])) as [string | null];
+  return line;
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_WAIT_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+function portIsFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+process.on("unhandledRejection", (thrown) => {
+  say(thrown instanceof SignalboxError ? `${thrown.message} (${thrown.code})` : String(thrown));
+  interrupted.abort();
+});
