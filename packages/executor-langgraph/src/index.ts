@@ -1,1 +1,1 @@
-export {};
+export { TranscriptSaver, type TranscriptSaverOptions } from "./transcript-saver.ts";

@@ -1,1 +1,2 @@
 export { startSim } from "./sim/server.ts";
+export { MemoryTranscript } from "./scripted/memory-transcript.ts";

@@ -1,0 +1,87 @@
+/**
+ * A transcript with the rules of the record gate (DESIGN §2, §6) and no database: one generation may append, an owner
+ * sees what was finalized and what it wrote itself, finalization moves the leaf and cuts what others left behind.
+ */
+import { PlatformError } from "@signalbox/contract";
+import type { TranscriptEntry, TranscriptLog } from "@signalbox/worker";
+
+interface Row {
+  readonly generation: number;
+  readonly entry: TranscriptEntry;
+  readonly finalized: boolean;
+}
+
+export class MemoryTranscript {
+  #rows: readonly Row[] = [];
+  #generation = 1;
+  #leaf: string | null = null;
+  #appendCount = 0;
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Last finalized entry of the main stream. */
+  get leaf(): string | null {
+    return this.#leaf;
+  }
+
+  /** Calls of `append` that were committed. */
+  get appendCount(): number {
+    return this.#appendCount;
+  }
+
+  get sizeBytes(): number {
+    return this.#rows.reduce((sum, row) => sum + row.entry.body.byteLength, 0);
+  }
+
+  /** What the present owner may continue from. */
+  get visible(): readonly TranscriptEntry[] {
+    return this.#rows.filter((row) => row.finalized || row.generation === this.#generation).map((row) => row.entry);
+  }
+
+  /** Ownership changes: whoever held the transcript before can append no more. */
+  claim(): number {
+    this.#generation += 1;
+    return this.#generation;
+  }
+
+  /** The turn of the present owner is over: what it appended becomes the place to continue from. */
+  finalize(): void {
+    const own = this.#rows.filter((row) => row.generation === this.#generation && !row.finalized);
+    const kept = this.#rows.filter((row) => row.finalized || row.generation === this.#generation);
+    const newestState = new Map<string, string>();
+    for (const { entry } of kept) {
+      if (entry.kind === "state") newestState.set(entry.stream, entry.entryId);
+    }
+    this.#rows = kept
+      .filter(({ entry }) => entry.kind === "item" || newestState.get(entry.stream) === entry.entryId)
+      .map((row) => ({ ...row, finalized: true }));
+    this.#leaf = own.findLast(({ entry }) => entry.stream === "")?.entry.entryId ?? this.#leaf;
+  }
+
+  /** The record gate as the owner of `generation` sees it, by default the present one. */
+  log(generation: number = this.#generation): TranscriptLog {
+    return {
+      append: async (entries) => this.append(entries, generation),
+      load: async () => {
+        this.#demand(generation);
+        return this.visible;
+      },
+    };
+  }
+
+  append(entries: readonly TranscriptEntry[], generation: number): void {
+    this.#demand(generation);
+    const known = new Set(this.#rows.map(({ entry }) => `${entry.stream} ${entry.entryId}`));
+    const fresh = entries.filter((entry) => !known.has(`${entry.stream} ${entry.entryId}`));
+    this.#rows = [...this.#rows, ...fresh.map((entry) => ({ generation, entry, finalized: false }))];
+    this.#appendCount += 1;
+  }
+
+  #demand(generation: number): void {
+    if (generation !== this.#generation) {
+      throw new PlatformError("stale_generation");
+    }
+  }
+}
