@@ -19,7 +19,6 @@ export interface SendOptions {
   /** What happens when a run is active. Default: the agent's, `enqueue`. */
   readonly whenBusy?: WhenBusy;
   readonly metadata?: Readonly<Record<string, string>>;
-  readonly context?: readonly { readonly name: string; readonly value: string }[];
   readonly signal?: AbortSignal;
 }
 
@@ -53,7 +52,6 @@ export class ConversationHandle {
           content,
           ...(options.whenBusy === undefined ? {} : { whenBusy: options.whenBusy }),
           ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
-          ...(options.context === undefined ? {} : { context: options.context }),
         },
         idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
         ...(options.signal === undefined ? {} : { signal: options.signal }),

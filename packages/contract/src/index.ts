@@ -116,8 +116,6 @@ export {
   messagePageSchema,
   messageSchema,
   sendMessageSchema,
-  SERVED_WHEN_BUSY,
-  UNSERVED_MESSAGE_FIELDS,
   type Message,
   type SendMessage,
 } from "./http/messages.ts";

@@ -20,30 +20,13 @@ export const sendMessageSchema = z
     model: z.unknown().optional(),
     effort: z.unknown().optional(),
     capabilities: z.unknown().optional(),
-    context: z
-      .array(z.strictObject({ name: z.string().min(1).max(64), value: z.string().max(20_000) }))
-      .max(32)
-      .optional(),
+    context: z.unknown().optional(),
     channel: z.unknown().optional(),
     speakable: z.unknown().optional(),
     projectId: z.unknown().optional(),
   })
   .meta({ id: "SendMessage" });
 export type SendMessage = z.infer<typeof sendMessageSchema>;
-
-/** Fields of `sendMessageSchema` that this release refuses with `field_not_supported`. */
-export const UNSERVED_MESSAGE_FIELDS = [
-  "attachments",
-  "mode",
-  "model",
-  "effort",
-  "capabilities",
-  "channel",
-  "speakable",
-  "projectId",
-] as const;
-/** Values of `whenBusy` that this release serves. */
-export const SERVED_WHEN_BUSY = ["enqueue", "reject"] as const;
 
 export const messageSchema = z
   .object({

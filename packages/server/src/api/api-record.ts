@@ -2,6 +2,7 @@
 import type {
   Actor,
   Agent,
+  AgentId,
   Conversation,
   CreateAgent,
   CreateConversation,
@@ -14,7 +15,7 @@ import type {
 } from "@signalbox/contract";
 
 /** Rows as the outside sees them, without the addresses that only the API knows. */
-export type StoredAgent = Omit<Agent, "plan" | "whenBusy" | "warnings">;
+export type StoredAgent = Omit<Agent, "id" | "plan" | "whenBusy" | "warnings"> & { readonly id: AgentId };
 export type StoredConversation = Omit<Conversation, "eventsUrl" | "waitingFor">;
 export type StoredRun = Omit<Run, "eventsUrl" | "waitingFor"> & { readonly cursor: number };
 

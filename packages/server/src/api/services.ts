@@ -1,39 +1,7 @@
 /** What the routes stand on; joined by wiring. */
-import type { Actor, Info, LiveDelta, RuntimeInfo, Snapshot } from "@signalbox/contract";
-import type { Digest, Log } from "@signalbox/core";
-import type { ApiRecord, PostKey, Scope } from "./api-record.ts";
-
-export interface SendIntent {
-  readonly scope: Scope;
-  readonly actor: Actor;
-  readonly conversationId: string;
-  readonly messageId: string | null;
-  readonly text: string;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly whenBusy: "enqueue" | "reject";
-  readonly requested: Readonly<Record<string, unknown>>;
-  readonly snapshot: Omit<Snapshot, "limits">;
-  readonly traceId: string;
-  readonly idempotency: PostKey | null;
-}
-
-export interface AcceptedIntent {
-  readonly replayed: boolean;
-  readonly messageId: string;
-  readonly runId: string;
-  readonly accepted: "started" | "queued";
-  readonly cursor: number;
-}
-
-/** The request side of the platform, as the API uses it. */
-export interface Intents {
-  send(intent: SendIntent): Promise<AcceptedIntent>;
-  cancel(command: {
-    readonly scope: Scope;
-    readonly actor: Actor;
-    readonly runId: string;
-  }): Promise<{ readonly requested: boolean }>;
-}
+import type { Info, LiveDelta, RuntimeInfo } from "@signalbox/contract";
+import type { AdmissionFlow, Digest, Log } from "@signalbox/core";
+import type { ApiRecord } from "./api-record.ts";
 
 /** What the live channel tells one reader. Deltas may be lost; a bell or `reread` means: look at the record. */
 export type LiveSignal =
@@ -48,7 +16,8 @@ export interface LiveSubscription extends Disposable {
 
 export interface ApiServices {
   readonly record: ApiRecord;
-  readonly intents: Intents;
+  /** The request side of the platform. */
+  readonly admission: AdmissionFlow;
   readonly subscribe: (conversationId: string) => LiveSubscription;
   readonly runtimes: () => readonly RuntimeInfo[];
   readonly providers: () => Info["providers"];

@@ -1,16 +1,10 @@
 /** Sending a message: the intent is narrowed by name, admitted in one transaction, and only then acknowledged. */
-import {
-  acceptedMessageSchema,
-  isId,
-  PlatformError,
-  sendMessageSchema,
-  SERVED_WHEN_BUSY,
-  UNSERVED_MESSAGE_FIELDS,
-  type SendMessage,
-} from "@signalbox/contract";
+import { acceptedMessageSchema, isId, PlatformError, sendMessageSchema, type SendMessage } from "@signalbox/contract";
+import type { Admission } from "@signalbox/core";
 import { postKey } from "../idempotency.ts";
 import { HIJACKED, route, type Route, type RouteCall } from "../route.ts";
-import type { AcceptedIntent, ApiServices } from "../services.ts";
+import { RUN_LIMITS } from "../limits.ts";
+import type { ApiServices } from "../services.ts";
 import { acknowledgedRun, eventsUrl } from "../shapes.ts";
 import { streamEvents } from "../stream.ts";
 import { pinnedTools } from "./agents.ts";
@@ -33,7 +27,7 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
         const accepted = await admit(services, call);
         const headers = {
           location: `/v1/runs/${accepted.runId}`,
-          ...(accepted.replayed ? { "idempotent-replayed": "true" } : {}),
+          ...(accepted.kind === "replayed" ? { "idempotent-replayed": "true" } : {}),
         };
         const conversation = conversationId(call.params.conversation);
         if (wantsStream(call.headers.accept)) {
@@ -62,64 +56,38 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
   ];
 }
 
-async function admit(services: ApiServices, call: RouteCall<SendMessage, null>): Promise<AcceptedIntent> {
-  const { body, caller } = call;
-  refuseUnserved(body);
-  const id = conversationId(call.params.conversation);
-  const conversation = await services.record.conversation(caller.scope, id);
-  const agent = await services.record.agent(caller.scope, conversation.agent.id);
+async function admit(services: ApiServices, call: RouteCall<SendMessage, null>): Promise<Admission> {
+  const { content: _, metadata, id: minted, ...asked } = call.body;
+  const { scope, actor } = call.caller;
+  const conversation = await services.record.conversation(scope, conversationId(call.params.conversation));
+  const agent = await services.record.agent(scope, conversation.agent.id);
   const tools = await pinnedTools(
     services,
-    caller.scope,
+    scope,
     agent.tools.map((tool) => tool.reference),
   );
-  const minted = body.id === undefined ? undefined : mintedKey(body.id);
-  const header = call.headers["idempotency-key"] ?? minted;
-  return services.intents.send({
-    scope: caller.scope,
-    actor: caller.actor,
-    conversationId: id,
-    messageId: body.id ?? null,
-    text: textOf(body),
-    metadata: body.metadata ?? {},
-    whenBusy: body.whenBusy === "reject" ? "reject" : "enqueue",
-    requested: { whenBusy: body.whenBusy ?? null, model: null, context: body.context ?? [] },
-    snapshot: {
+  const header = call.headers["idempotency-key"] ?? (minted === undefined ? undefined : mintedKey(minted));
+  return services.admission.submit({
+    tenantId: scope.tenantId,
+    conversationId: conversation.id,
+    actor,
+    agent: {
       agentId: agent.id,
-      agentName: agent.name,
+      name: agent.name,
       revision: agent.revision,
       runtime: agent.runtime,
       instructions: agent.instructions,
       model: agent.model,
       maxOutputTokens: agent.maxOutputTokens,
       tools,
+      limits: RUN_LIMITS,
     },
+    text: textOf(call.body),
+    metadata: metadata ?? {},
+    asked,
     traceId: call.traceId,
-    idempotency: postKey({ header, route: `sendMessage ${id}`, body, digest: services.digest }),
+    idempotency: postKey({ header, route: `sendMessage ${conversation.id}`, body: call.body, digest: services.digest }),
   });
-}
-
-function refuseUnserved(body: SendMessage): void {
-  const fields = UNSERVED_MESSAGE_FIELDS.filter((name) => body[name] !== undefined).map((name) => ({
-    pointer: `/${name}`,
-    detail: "not served by this release",
-  }));
-  if (fields.length > 0) {
-    throw new PlatformError(
-      "field_not_supported",
-      `This release does not serve ${fields.map((field) => field.pointer).join(", ")} yet.`,
-      { fields },
-    );
-  }
-  if (body.whenBusy !== undefined && !(SERVED_WHEN_BUSY as readonly string[]).includes(body.whenBusy)) {
-    throw new PlatformError(
-      "field_not_supported",
-      `This release serves whenBusy ${SERVED_WHEN_BUSY.join(" and ")}, not "${body.whenBusy}" yet.`,
-      {
-        fields: [{ pointer: "/whenBusy", detail: "not served by this release" }],
-      },
-    );
-  }
 }
 
 function textOf(body: SendMessage): string {

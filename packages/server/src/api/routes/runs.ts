@@ -1,4 +1,4 @@
-import { isId, pageQuerySchema, PlatformError, runPageSchema, runSchema } from "@signalbox/contract";
+import { isId, pageQuerySchema, PlatformError, runPageSchema, runSchema, type RunId } from "@signalbox/contract";
 import { z } from "zod";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
@@ -71,18 +71,17 @@ export function runRoutes(services: ApiServices): readonly Route[] {
       },
       async handle(call) {
         const id = runId(call.params.run);
-        const { requested } = await services.intents.cancel({
-          scope: call.caller.scope,
-          actor: call.caller.actor,
-          runId: id,
-        });
-        return { status: requested ? 202 : 200, body: showRun(await services.record.run(call.caller.scope, id)) };
+        // A run that the caller may not see does not exist for them, so it is looked up before it is touched.
+        await services.record.run(call.caller.scope, id);
+        const { tenantId } = call.caller.scope;
+        const outcome = await services.admission.cancel({ tenantId, actor: call.caller.actor, runId: id });
+        return { status: outcome.kind === "requested" ? 202 : 200, body: showRun(await services.record.run(call.caller.scope, id)) };
       },
     }),
   ];
 }
 
-function runId(text: string | undefined): string {
+function runId(text: string | undefined): RunId {
   if (text === undefined || !isId("run", text)) throw new PlatformError("not_found");
   return text;
 }
