@@ -75,3 +75,4 @@ export {
   type RunEvent,
 } from "./run/transition.ts";
 export type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervise/supervision.ts";
+export { createSupervisor } from "./supervise/supervisor.ts";

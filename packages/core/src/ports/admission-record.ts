@@ -30,7 +30,7 @@ export interface AdmitCommand {
   readonly queueLimit: number;
   /**
    * This process's incarnation when its workers have room for the run's runtime: an admitted run is then claimed for
-   * it in the same transaction. `null`: any supervisor may claim it.
+   * it in the same transaction. `null`: any supervisor may claim it; so it is when this incarnation is not alive.
    */
   readonly claimFor: number | null;
 }

@@ -187,6 +187,8 @@ export interface ProcessRecord {
    * open, and makes its conversations claimable. Returns how many processes it buried.
    */
   sweep(process: number): Promise<number>;
-  /** Orderly end: nothing is left to sweep. */
+  /**
+   * Orderly end: nothing is left to sweep. Whatever it still owns becomes claimable at once, as if it had been swept.
+   */
   unregister(process: number): Promise<void>;
 }

@@ -26,7 +26,9 @@ export function nextInLine<Run extends QueuedRun>(runs: Iterable<Run>): Run | nu
 export function runsAhead(runs: Iterable<QueuedRun>): number {
   let count = 0;
   for (const run of runs) {
-    if (run.state === "queued" || isActive(run.state)) count += 1;
+    if (run.state === "queued" || isActive(run.state)) {
+      count += 1;
+    }
   }
   return count;
 }

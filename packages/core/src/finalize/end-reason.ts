@@ -1,0 +1,66 @@
+/** Why a run ends, by the code of the error that ended it. Total: a new code does not build until it has a reason. */
+import type { EndReason, ErrorCode } from "@signalbox/contract";
+
+const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
+  // Ends that a run of this release really meets.
+  run_cancelled: "user_cancel",
+  run_timeout: "timeout",
+  outcome_unknown: "outcome_unknown",
+  tool_outcome_unknown: "outcome_unknown",
+  retries_exhausted: "retries_exhausted",
+  output_truncated: "output_truncated",
+  refused: "refused",
+  provider_rate_limited: "rate_limited",
+  provider_error: "provider_error",
+  provider_overloaded: "provider_error",
+  provider_unreachable: "provider_error",
+  provider_stream_broken: "provider_error",
+  provider_timeout: "provider_error",
+  answer_missing: "provider_error",
+  payload_too_large: "payload_too_large",
+  model_not_granted: "policy_denied",
+  tool_not_allowed: "policy_denied",
+  tool_not_proposed: "policy_denied",
+  tool_drifted: "policy_denied",
+  permission_denied: "policy_denied",
+  // Ends that mean something in the platform, its configuration or an engine is wrong.
+  engine_failed: "internal",
+  transcript_corrupt: "internal",
+  transcript_not_durable: "internal",
+  snapshot_mismatch: "internal",
+  session_unknown: "internal",
+  slot_unknown: "internal",
+  stale_generation: "internal",
+  worker_lost: "internal",
+  no_worker: "internal",
+  SDK_UNAVAILABLE: "internal",
+  runtime_unknown: "internal",
+  runtime_constraint: "internal",
+  model_unknown: "internal",
+  tool_unknown: "internal",
+  tool_timeout: "internal",
+  tool_upstream_failed: "internal",
+  database_unavailable: "internal",
+  shutting_down: "internal",
+  internal: "internal",
+  // Refusals of requests: a run does not exist yet when they are given.
+  invalid_request: "internal",
+  malformed_json: "internal",
+  invalid_encoding: "internal",
+  field_unknown: "internal",
+  field_not_supported: "internal",
+  invalid_cursor: "internal",
+  unsupported_media_type: "internal",
+  unauthenticated: "internal",
+  invalid_actor: "internal",
+  not_found: "internal",
+  method_not_allowed: "internal",
+  agent_name_taken: "internal",
+  conversation_busy: "internal",
+  idempotency_key_reused: "internal",
+  queue_full: "internal",
+};
+
+export function endReason(code: ErrorCode): EndReason {
+  return REASON_OF[code];
+}

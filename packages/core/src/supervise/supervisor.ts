@@ -1,0 +1,234 @@
+/**
+ * Claims what this process has room for, drives it, hears of cancels, takes over from the dead, and leaves in order.
+ * It never trusts that it owns something: it owns what the record says under a generation, for as long as its own lease
+ * holds. When a reply was lost, the record is asked again what this process owns (`doubt`).
+ */
+import { LIMITS, type Limits } from "../kernel/limits.ts";
+import type { Reservation } from "../ports/handover.ts";
+import type { Held, Ownership } from "../ports/ownership-record.ts";
+import { startDrive, type Drive, type DriveEnd } from "./drive.ts";
+import { startLoop, type Loop } from "./loop.ts";
+import { Presence } from "./presence.ts";
+import { createRoom, type Promised, type Room } from "./room.ts";
+import type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervision.ts";
+import { within } from "./within.ts";
+
+export function createSupervisor(ports: SupervisorPorts, options: SupervisorOptions): Supervisor {
+  return new RunSupervisor(ports, options);
+}
+
+class RunSupervisor implements Supervisor {
+  readonly #ports: SupervisorPorts;
+  readonly #limits: Limits;
+  readonly #presence: Presence;
+  readonly #room: Room;
+  /** Drives by conversation; one that was overtaken by a newer claim only remains in `#ending`. */
+  readonly #drives = new Map<string, Drive>();
+  readonly #ending = new Set<Promise<void>>();
+  #claiming: Loop | null = null;
+  #others: readonly Loop[] = [];
+  #doubt = false;
+  #draining: Promise<void> | null = null;
+
+  constructor(ports: SupervisorPorts, options: SupervisorOptions) {
+    this.#ports = ports;
+    this.#limits = options.limits ?? LIMITS;
+    this.#room = createRoom(ports.pool);
+    this.#presence = new Presence({
+      processes: ports.processes,
+      ports,
+      limits: this.#limits,
+      roles: options.roles,
+      onLapse: () => this.#halt("lapsed"),
+      onHeld: () => this.wake(),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#presence.start();
+    const { cancelPollMs, sweepEveryMs } = this.#limits;
+    this.#claiming = this.#loop("claiming", () => this.#claim());
+    this.#others = [
+      this.#loop("the cancel watch", () => this.#watchCancels().then(() => cancelPollMs)),
+      this.#loop("the sweep", () => this.#sweep().then(() => sweepEveryMs)),
+    ];
+  }
+
+  process(): number | null {
+    return this.#presence.process();
+  }
+
+  wake(): void {
+    this.#claiming?.wake();
+    this.#others[0]?.wake();
+  }
+
+  driving(): readonly Held[] {
+    return [...this.#drives.values()].map(({ conversationId, generation }) => ({ conversationId, generation }));
+  }
+
+  reserve(runtime: string): Reservation | null {
+    const process = this.#presence.process();
+    if (process === null || this.#draining !== null || (this.#room.free()[runtime] ?? 0) === 0) {
+      return null;
+    }
+    const promised = this.#room.promise(runtime);
+    return {
+      process,
+      take: (claim) => this.#begin(this.#ports.record.adopt(claim), promised),
+      free: () => promised.settle(),
+      doubt: () => {
+        promised.settle();
+        this.#ask();
+      },
+    };
+  }
+
+  drain(): Promise<void> {
+    this.#draining ??= this.#leave();
+    return this.#draining;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.drain();
+  }
+
+  async #leave(): Promise<void> {
+    const { drainMs, haltWaitMs } = this.#limits;
+    await this.#claiming?.stop();
+    if (!(await within(this.#allEnded(), drainMs, this.#ports))) {
+      this.#halt("drain");
+      await within(this.#allEnded(), haltWaitMs, this.#ports);
+    }
+    await Promise.all(this.#others.map((loop) => loop.stop()));
+    await this.#presence[Symbol.asyncDispose]();
+  }
+
+  async #claim(): Promise<number> {
+    const { record } = this.#ports;
+    const process = this.#presence.process();
+    if (process === null) {
+      return this.#limits.claimEveryMs;
+    }
+    if (this.#doubt) {
+      this.#doubt = false;
+      this.#beginAll(await this.#sure(record.reclaim(process, this.driving())));
+    }
+    const room = this.#room.free();
+    if (!Object.values(room).some((count) => count > 0)) {
+      return this.#limits.claimEveryMs;
+    }
+    const claimed = await this.#sure(record.claim({ process, room, limit: this.#limits.claimCount }));
+    this.#beginAll(claimed);
+    // There may be more than one statement takes; looking again is bounded by the room.
+    return claimed.length > 0 ? 0 : this.#limits.claimEveryMs;
+  }
+
+  /** When the answer does not come, the claim may have been made all the same. */
+  async #sure<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (thrown) {
+      this.#doubt = true;
+      throw thrown;
+    }
+  }
+
+  #beginAll(claimed: readonly Ownership[]): void {
+    for (const ownership of claimed) {
+      this.#begin(ownership, this.#room.promise(ownership.claim.snapshot.runtime));
+    }
+  }
+
+  #begin(ownership: Ownership, promised: Promised): void {
+    const { conversationId, generation } = ownership.claim;
+    const before = this.#drives.get(conversationId);
+    if (before !== undefined && before.generation >= generation) {
+      promised.settle();
+      return;
+    }
+    before?.halt("lapsed");
+    const drive = startDrive(ownership, {
+      ports: this.#ports,
+      limits: this.#limits,
+      onSeated: () => promised.settle(),
+    });
+    this.#drives.set(conversationId, drive);
+    if (this.#draining !== null) {
+      drive.halt("drain");
+    }
+    const ending = drive.ended.then((end) => {
+      promised.settle();
+      this.#ending.delete(ending);
+      this.#afterwards(drive, end);
+    });
+    this.#ending.add(ending);
+  }
+
+  #afterwards(drive: Drive, end: DriveEnd): void {
+    if (this.#drives.get(drive.conversationId) === drive) {
+      this.#drives.delete(drive.conversationId);
+    }
+    switch (end.kind) {
+      case "finished":
+        if (end.nextIsReady) {
+          this.#ports.live.ringSupervisors();
+        }
+        break;
+      case "released":
+        this.#ports.live.ringSupervisors();
+        break;
+      case "lost":
+        this.#doubt = true;
+        break;
+    }
+    this.#claiming?.wake();
+  }
+
+  async #watchCancels(): Promise<void> {
+    const process = this.#presence.process();
+    if (process === null || this.#drives.size === 0) {
+      return;
+    }
+    for (const { conversationId, generation } of await this.#ports.record.cancelled(process)) {
+      const drive = this.#drives.get(conversationId);
+      if (drive?.generation === generation) {
+        drive.cancel();
+      }
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const process = this.#presence.process();
+    if (process === null) {
+      return;
+    }
+    const buriedCount = await this.#ports.processes.sweep(process);
+    if (buriedCount > 0) {
+      this.#ports.log.warn("buried dead processes", { buriedCount });
+      this.#ports.live.ringSupervisors();
+      this.#claiming?.wake();
+    }
+  }
+
+  #halt(reason: "lapsed" | "drain"): void {
+    for (const drive of this.#drives.values()) {
+      drive.halt(reason);
+    }
+  }
+
+  #ask(): void {
+    this.#doubt = true;
+    this.#claiming?.wake();
+  }
+
+  async #allEnded(): Promise<void> {
+    while (this.#ending.size > 0) {
+      await Promise.all(this.#ending);
+    }
+  }
+
+  #loop(name: string, step: () => Promise<number>): Loop {
+    return startLoop({ name, ports: this.#ports, limits: this.#limits, step });
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * From a claimed run to an open session: a place on a worker, the slot bound in the record, then the session on the
+ * highest rung of the ladder that holds. The slot is bound first, because an engine that starts asks the gates at once.
+ */
+import { asPlatformError, type ErrorCode, type Rung } from "@signalbox/contract";
+import { backoffMs } from "../kernel/backoff.ts";
+import type { Claim, Ownership } from "../ports/ownership-record.ts";
+import type { Seat } from "../ports/worker.ts";
+import { TurnStopped, type Stops } from "./stops.ts";
+import type { TurnContext } from "./turn-context.ts";
+
+/** Rejects with `no_worker` when no worker had room for as long as a claimed run may wait. */
+export async function takeSeat(claim: Claim, context: TurnContext, stops: Stops): Promise<Seat> {
+  const { pool, clock, randomness } = context.ports;
+  const { seatRetryMs: baseMs, seatRetryCapMs: capMs, seatWaitMs } = context.limits;
+  const giveUpAtMs = clock.monotonicMs() + seatWaitMs;
+  for (let failureCount = 1; ; failureCount += 1) {
+    if (stops.cause !== null) {
+      throw new TurnStopped(stops.cause);
+    }
+    try {
+      return await stops.patiently(pool.seat(claim.conversationId, claim.snapshot.runtime));
+    } catch (thrown) {
+      const full = !(thrown instanceof TurnStopped) && asPlatformError(thrown).code === "no_worker";
+      if (!full || clock.monotonicMs() >= giveUpAtMs) {
+        throw thrown;
+      }
+    }
+    await clock.sleep(backoffMs(failureCount, { baseMs, capMs, fraction: randomness.fraction() }), stops.interrupt);
+  }
+}
+
+/** Opens the session and says on which rung it stands. */
+export async function openSession(
+  seat: Seat,
+  ownership: Ownership,
+  open: { readonly context: TurnContext; readonly stops: Stops },
+): Promise<Rung> {
+  const { stops } = open;
+  await stops.patiently(ownership.bindSlot({ tokenHash: seat.slotTokenHash, workerId: seat.workerId }));
+  const rung = firstRung(ownership.claim);
+  try {
+    await stops.patiently(openOn(rung, seat, { ownership, ...open }));
+    return rung;
+  } catch (thrown) {
+    if (rung !== "native" || thrown instanceof TurnStopped || !REBUILD_AFTER.has(asPlatformError(thrown).code)) {
+      throw thrown;
+    }
+    open.context.ports.log.warn("the transcript cannot be continued; the session is rebuilt from the history", {
+      runId: ownership.claim.runId,
+      code: asPlatformError(thrown).code,
+    });
+  }
+  await stops.patiently(openOn("rebuilt", seat, { ownership, ...open }));
+  return "rebuilt";
+}
+
+/** What a worker says when it cannot continue this transcript, though it could begin another. */
+const REBUILD_AFTER: ReadonlySet<ErrorCode> = new Set([
+  "transcript_corrupt",
+  "transcript_not_durable",
+  "engine_failed",
+]);
+
+function firstRung(claim: Claim): Rung {
+  if (claim.leaf !== null) {
+    return "native";
+  }
+  return claim.hasHistory ? "rebuilt" : "fresh";
+}
+
+async function openOn(
+  rung: Rung,
+  seat: Seat,
+  open: { readonly ownership: Ownership; readonly context: TurnContext },
+): Promise<void> {
+  const { claim } = open.ownership;
+  await seat.open({
+    tenantId: claim.tenantId,
+    conversationId: claim.conversationId,
+    generation: claim.generation,
+    snapshot: claim.snapshot,
+    snapshotHash: claim.snapshotHash,
+    rung,
+    leaf: rung === "native" ? claim.leaf : null,
+    history: rung === "rebuilt" ? await open.ownership.history(open.context.limits.historyCount) : [],
+  });
+}

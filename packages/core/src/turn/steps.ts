@@ -1,0 +1,43 @@
+/** Drives a session step by step until a result says stop, handing out what the worker says on the way. */
+import { PlatformError } from "@signalbox/contract";
+import type { Limits } from "../kernel/limits.ts";
+import type { Seat, StepRequest, StepResult } from "../ports/worker.ts";
+import type { Emitter } from "./emitter.ts";
+import type { Stops } from "./stops.ts";
+
+export interface StepRun {
+  readonly seat: Seat;
+  readonly emitter: Emitter;
+  readonly stops: Stops;
+  readonly limits: Limits;
+}
+
+/** The last step's result. Rejects with `TurnStopped` when a step did not end in time after it was interrupted. */
+export async function runSteps(first: StepRequest, run: StepRun): Promise<StepResult> {
+  let request = first;
+  for (let count = 0; ; count += 1) {
+    const result = await run.stops.patiently(runStep(request, run));
+    if (result.outcome !== "continue" || run.stops.cause !== null) {
+      return result;
+    }
+    if (count >= run.limits.continueCount) {
+      throw new PlatformError("engine_failed", "The engine asked to continue its turn too often.");
+    }
+    request = { ...request, parts: [], continueReason: result.stopReason };
+  }
+}
+
+async function runStep(request: StepRequest, run: StepRun): Promise<StepResult> {
+  let result: StepResult | null = null;
+  for await (const output of run.seat.step(request, run.stops.interrupt)) {
+    if (output.kind === "result") {
+      result = output.result;
+    } else {
+      await run.emitter.emit(output.event);
+    }
+  }
+  if (result === null) {
+    throw new PlatformError("worker_lost", "The worker's step ended without a result.");
+  }
+  return result;
+}

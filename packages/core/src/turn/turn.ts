@@ -1,0 +1,196 @@
+/**
+ * Performs the turn of a claimed run: composes it, drives it on a worker, and says what it says. A lost worker is
+ * replaced under a new generation; what readers saw from the old one is taken back and the turn runs again. The end of
+ * a turn is a conclusion and no decision: finalization decides what is true.
+ */
+import {
+  asPlatformError,
+  makeId,
+  PlatformError,
+  uuidV7Bytes,
+  type ErrorCode,
+  type Rung,
+  type TurnId,
+} from "@signalbox/contract";
+import type { Conclusion, Ownership, VisibleItem } from "../ports/ownership-record.ts";
+import type { Seat, StepResult } from "../ports/worker.ts";
+import { composeTurn, staticPrefix } from "./compose.ts";
+import { concludeFailed, concludeResult, concludeStopped, gaveUp, isSessionLost, type Outcome } from "./conclude.ts";
+import { Emitter } from "./emitter.ts";
+import { openSession, takeSeat } from "./session.ts";
+import { runSteps } from "./steps.ts";
+import { createStops, type Stops } from "./stops.ts";
+import type { TurnContext } from "./turn-context.ts";
+
+export type TurnEnd =
+  | { readonly kind: "concluded"; readonly ownership: Ownership; readonly conclusion: Conclusion }
+  /** Nothing was decided: this process may not go on, or found no place on a worker. The run can be given back. */
+  | { readonly kind: "halted" | "no_worker"; readonly ownership: Ownership };
+
+/** Rejects with `stale_generation` when somebody else owns the conversation, and when the record does not answer. */
+export async function performTurn(first: Ownership, context: TurnContext): Promise<TurnEnd> {
+  let ownership = first;
+  let shown: readonly VisibleItem[] = [];
+  let verdict: ErrorCode | null = null;
+  for (;;) {
+    await using attempt = new Attempt(ownership, context);
+    const end = await attempt.run(shown, verdict ?? forbidden(ownership, context));
+    if (end !== "session_lost") {
+      return end === "halted" || end === "no_worker"
+        ? { kind: end, ownership }
+        : { kind: "concluded", ownership, conclusion: end };
+    }
+    shown = attempt.shown();
+    const next = await changeWorker(ownership, context);
+    verdict = next === null ? "retries_exhausted" : null;
+    ownership = next ?? ownership;
+  }
+}
+
+/** Why the turn must not run (again), or `null`. */
+function forbidden({ claim }: Ownership, { limits }: TurnContext): ErrorCode | null {
+  if (claim.outcomeUnknown) {
+    return "outcome_unknown";
+  }
+  return claim.attempt > limits.attemptCount ? "retries_exhausted" : null;
+}
+
+async function changeWorker(ownership: Ownership, { limits }: TurnContext): Promise<Ownership | null> {
+  try {
+    return await ownership.changeWorker({ attemptLimit: limits.attemptCount });
+  } catch (thrown) {
+    if (asPlatformError(thrown).code === "retries_exhausted") {
+      return null;
+    }
+    throw thrown;
+  }
+}
+
+type AttemptEnd = Conclusion | "halted" | "no_worker" | "session_lost";
+
+/** One run of the turn on one worker, under one generation. */
+class Attempt implements AsyncDisposable {
+  readonly #ownership: Ownership;
+  readonly #context: TurnContext;
+  readonly #turnId: TurnId;
+  readonly #stops: Stops;
+  readonly #emitter: Emitter;
+  #seat: Seat | null = null;
+  #rung: Rung | null = null;
+  /** Why the session must not stay, or `null` when it ended its step in order. */
+  #unfit: string | null = "the turn did not end in order";
+
+  constructor(ownership: Ownership, context: TurnContext) {
+    const { ports, limits, cancel, halt } = context;
+    const { claim } = ownership;
+    this.#ownership = ownership;
+    this.#context = context;
+    this.#turnId = makeId("turn", uuidV7Bytes(ports.clock.nowMs(), ports.randomness.bytes(10)));
+    const wallClockMs = Math.min(claim.snapshot.limits.wallClockMs, limits.runWallClockMs);
+    this.#stops = createStops({
+      ...ports,
+      limits,
+      cancel,
+      halt,
+      wallClockLeftMs: wallClockMs - (claim.nowMs - claim.startedAtMs),
+    });
+    const onRefused = (): void => this.#stops.stop("lost");
+    this.#emitter = new Emitter({ ownership, turnId: this.#turnId, ports, limits, onRefused });
+  }
+
+  async run(shownBefore: readonly VisibleItem[], verdict: ErrorCode | null): Promise<AttemptEnd> {
+    const { claim } = this.#ownership;
+    this.#emitter.retract([...claim.visibleItems, ...shownBefore], claim.cause);
+    try {
+      if (verdict !== null) {
+        throw new PlatformError(verdict);
+      }
+      if (claim.cancelRequested) {
+        this.#stops.stop("cancelled");
+      }
+      const result = await this.#drive();
+      if (result.error?.code === "run_cancelled") {
+        // A gate heard of the cancel before this process did.
+        this.#stops.stop("cancelled");
+      }
+      if (gaveUp(result, this.#stops.cause)) {
+        return "session_lost";
+      }
+      this.#unfit = null;
+      return await this.#conclude(concludeResult(result, this.#outcome()));
+    } catch (thrown) {
+      return await this.#endOf(thrown);
+    }
+  }
+
+  shown(): readonly VisibleItem[] {
+    return this.#emitter.shown();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#seat !== null && this.#unfit !== null) {
+      await this.#seat.terminate(this.#unfit);
+    }
+    this.#seat?.leave();
+    await this.#emitter[Symbol.asyncDispose]();
+    await this.#stops[Symbol.asyncDispose]();
+  }
+
+  async #drive(): Promise<StepResult> {
+    const { claim } = this.#ownership;
+    const context = this.#context;
+    const stops = this.#stops;
+    const { limits } = context;
+    const seat = await takeSeat(claim, context, stops);
+    this.#seat = seat;
+    context.onSeated();
+    this.#rung = await openSession(seat, this.#ownership, { context, stops });
+    const message = composeTurn(claim, this.#turnId, limits);
+    this.#sayComposed(this.#rung);
+    const first = { runId: claim.runId, turnId: this.#turnId, parts: message.parts, continueReason: null };
+    return await runSteps(first, { seat, emitter: this.#emitter, stops, limits });
+  }
+
+  #sayComposed(rung: Rung): void {
+    const { snapshot, snapshotHash } = this.#ownership.claim;
+    const prefixHash = this.#context.ports.digest.sha256Hex(staticPrefix(snapshot));
+    this.#emitter.composed({ snapshotHash, prefixHash, rung, model: snapshot.model });
+  }
+
+  /** Closes what is open and makes it durable: after this the run can be sealed. */
+  async #conclude(conclusion: Conclusion): Promise<AttemptEnd> {
+    const { error } = conclusion;
+    this.#emitter.closeOpen(error === null ? { as: "completed" } : { as: "retracted", cause: error.code });
+    await this.#emitter.durable();
+    return conclusion;
+  }
+
+  async #endOf(thrown: unknown): Promise<AttemptEnd> {
+    const { cause } = this.#stops;
+    if (cause === "halted") {
+      return "halted";
+    }
+    if (cause === "cancelled" || cause === "timed_out") {
+      return await this.#conclude(concludeStopped(this.#outcome()));
+    }
+    // Whether a refusal means that the generation is over, the change of worker will hear from the record.
+    const { code, detail } = asPlatformError(thrown);
+    if (cause === "lost" || isSessionLost(code)) {
+      return "session_lost";
+    }
+    if (code === "no_worker") {
+      return "no_worker";
+    }
+    this.#context.ports.log.error("the turn failed", thrown, { runId: this.#ownership.claim.runId, code });
+    return await this.#conclude(concludeFailed({ code, detail }, this.#outcome()));
+  }
+
+  #outcome(): Outcome {
+    return {
+      claim: this.#ownership.claim,
+      rung: this.#rung,
+      cause: this.#stops.cause,
+      saidText: this.#emitter.latestText(),
+    };
+  }
+}
