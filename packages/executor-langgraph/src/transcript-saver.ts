@@ -46,6 +46,8 @@ interface Saved {
   readonly writer: TranscriptWriter;
   /** Last durable entry of the main stream. */
   leaf: string | null;
+  /** Size of the newest durable checkpoint. */
+  sizeBytes: number;
 }
 
 export class TranscriptSaver extends BaseCheckpointSaver {
@@ -62,18 +64,30 @@ export class TranscriptSaver extends BaseCheckpointSaver {
     return this.#saved.get(conversationId)?.leaf ?? null;
   }
 
+  /** Size of the newest durable checkpoint of the main stream, without the items it refers to. */
+  sizeBytes(conversationId: string): number {
+    return this.#saved.get(conversationId)?.sizeBytes ?? 0;
+  }
+
   /** Takes a transcript as it was loaded. Throws `transcript_corrupt`. */
   load(conversationId: string, entries: readonly TranscriptEntry[]): void {
     const saved = this.#of(conversationId);
     for (const stream of new Set(entries.map((entry) => entry.stream))) {
       this.#line(saved, stream).load(entries.filter((entry) => entry.stream === stream));
     }
-    saved.leaf = entries.findLast((entry) => entry.stream === "")?.entryId ?? null;
+    const last = entries.findLast((entry) => entry.stream === "");
+    saved.leaf = last?.entryId ?? null;
+    saved.sizeBytes = last?.body.byteLength ?? 0;
   }
 
   /** Makes everything durable, the held input included. */
   async flush(conversationId: string): Promise<void> {
     await this.#of(conversationId).writer.flush();
+  }
+
+  /** Resolves when nothing is on its way to the transcript. */
+  async idle(conversationId: string): Promise<void> {
+    await this.#saved.get(conversationId)?.writer.idle();
   }
 
   /** Drops what is not durable. Waits for what is on its way. */
@@ -164,11 +178,14 @@ export class TranscriptSaver extends BaseCheckpointSaver {
       const made: Saved = {
         lines,
         leaf: null,
+        sizeBytes: 0,
         writer: new TranscriptWriter(
           this.#options.logOf(conversationId),
           () => [...lines.values()].flatMap((line) => line.collect()),
           (entries) => {
-            made.leaf = entries.findLast((entry) => entry.stream === "")?.entryId ?? made.leaf;
+            const last = entries.findLast((entry) => entry.stream === "");
+            made.leaf = last?.entryId ?? made.leaf;
+            made.sizeBytes = last?.body.byteLength ?? made.sizeBytes;
           },
         ),
       };

@@ -30,6 +30,6 @@ export {
 export { MESSAGE_BYTES_MAX } from "./limits.ts";
 export { lineLog, type WorkerLog } from "./log.ts";
 export { createTranscriptLog } from "./record-client.ts";
-export { CODE_METADATA, fromConnectError, RETRY_AFTER_METADATA, toConnectError } from "./rpc-errors.ts";
+export { fromConnectError, toConnectError } from "./rpc-errors.ts";
 export { runWorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 export { startWorker, workerRoutes, type Worker, type WorkerOptions } from "./worker.ts";

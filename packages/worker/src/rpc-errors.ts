@@ -3,12 +3,14 @@
  * code of our table travels in the metadata; the gRPC status beside it is what a client that knows no Signalbox sees.
  */
 import { Code, ConnectError } from "@connectrpc/connect";
-import { isErrorCode, PlatformError, type ErrorCode, type GrpcStatus } from "@signalbox/contract";
-
-/** Metadata key of our code. */
-export const CODE_METADATA = "signalbox-code";
-/** Metadata key of `retryAfterMs`, when the error has one. */
-export const RETRY_AFTER_METADATA = "signalbox-retry-after-ms";
+import {
+  CODE_HEADER,
+  isErrorCode,
+  PlatformError,
+  RETRY_AFTER_HEADER,
+  type ErrorCode,
+  type GrpcStatus,
+} from "@signalbox/contract";
 
 const STATUS: Readonly<Record<GrpcStatus, Code>> = {
   invalid_argument: Code.InvalidArgument,
@@ -27,9 +29,9 @@ const STATUS: Readonly<Record<GrpcStatus, Code>> = {
 };
 
 export function toConnectError(error: PlatformError): ConnectError {
-  const metadata: Record<string, string> = { [CODE_METADATA]: error.code };
+  const metadata: Record<string, string> = { [CODE_HEADER]: error.code };
   if (error.retryAfterMs !== null) {
-    metadata[RETRY_AFTER_METADATA] = String(error.retryAfterMs);
+    metadata[RETRY_AFTER_HEADER] = String(error.retryAfterMs);
   }
   return new ConnectError(error.detail, STATUS[error.facts.grpc], metadata, undefined, error);
 }
@@ -43,9 +45,9 @@ export function fromConnectError(thrown: unknown, unreachable: ErrorCode): Platf
     return thrown;
   }
   const error = ConnectError.from(thrown);
-  const code = error.metadata.get(CODE_METADATA);
+  const code = error.metadata.get(CODE_HEADER);
   if (code !== null && isErrorCode(code)) {
-    const retryAfterMs = Number(error.metadata.get(RETRY_AFTER_METADATA) ?? Number.NaN);
+    const retryAfterMs = Number(error.metadata.get(RETRY_AFTER_HEADER) ?? Number.NaN);
     return new PlatformError(code, error.rawMessage, {
       cause: thrown,
       ...(Number.isFinite(retryAfterMs) ? { retryAfterMs } : {}),

@@ -1,7 +1,14 @@
 /** What a gate's refusal means. Our own code travels in a header or in the body; the status speaks for the rest. */
 import type { IncomingHttpHeaders } from "node:http";
-import { clip, isErrorCode, PlatformError, wellFormed, type ErrorCode } from "@signalbox/contract";
-import { CODE_METADATA } from "../rpc-errors.ts";
+import {
+  clip,
+  CODE_HEADER,
+  isErrorCode,
+  PlatformError,
+  RETRY_AFTER_HEADER,
+  wellFormed,
+  type ErrorCode,
+} from "@signalbox/contract";
 
 const DETAIL_CHARS_MAX = 500;
 
@@ -60,7 +67,7 @@ export function toolGateError(status: number, headers: IncomingHttpHeaders, body
  * milliseconds some providers add.
  */
 export function readRetryAfter(headers: IncomingHttpHeaders, nowMs: number): number | null {
-  const milliseconds = headers["retry-after-ms"];
+  const milliseconds = headers[RETRY_AFTER_HEADER] ?? headers["retry-after-ms"];
   if (typeof milliseconds === "string" && /^\d+(\.\d+)?$/.test(milliseconds)) {
     return Math.ceil(Number(milliseconds));
   }
@@ -83,7 +90,7 @@ interface ErrorMember {
 }
 
 function ourCode(headers: IncomingHttpHeaders, error: ErrorMember | null): ErrorCode | null {
-  const candidates = [headers[CODE_METADATA], error?.code, error?.data?.code];
+  const candidates = [headers[CODE_HEADER], error?.code, error?.data?.code];
   for (const candidate of candidates) {
     if (typeof candidate === "string" && isErrorCode(candidate)) {
       return candidate;

@@ -1,0 +1,58 @@
+/**
+ * The graph: `model` asks for one message, `tools` runs one call, a superstep and a checkpoint each. Every call of a
+ * message is a node run of its own, so that what is done is never done again with its neighbours.
+ */
+import { Annotation, Command, END, Send, START, StateGraph } from "@langchain/langgraph";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ToolClient } from "@signalbox/worker";
+import { toolResult, toolUsesOf, type Message, type ToolUse } from "./message.ts";
+import { isCutOff, type ModelCaller } from "./model-caller.ts";
+import type { StepScope } from "./step-scope.ts";
+import type { TranscriptSaver } from "./transcript-saver.ts";
+
+const State = Annotation.Root({
+  messages: Annotation<readonly Message[]>({
+    reducer: (before, added) => [...before, ...added],
+    default: () => [],
+  }),
+});
+
+export interface GraphParts {
+  readonly model: ModelCaller;
+  readonly tools: ToolClient;
+  readonly saver: TranscriptSaver;
+  /** The step that is running. */
+  readonly scope: () => StepScope;
+}
+
+export type AgentGraph = ReturnType<typeof buildGraph>;
+
+export function buildGraph(parts: GraphParts) {
+  const model = async (state: typeof State.State, config: RunnableConfig) => {
+    const scope = parts.scope();
+    const message = await parts.model.call(state.messages, scope, config.signal ?? scope.signal);
+    const update = { messages: [parts.model.stored(message)] };
+    const uses = isCutOff(message) ? [] : toolUsesOf(message.content);
+    if (uses.length === 0) {
+      scope.answer = message;
+      return new Command({ update });
+    }
+    await scope.phases.enter("using_tool");
+    return new Command({ update, goto: uses.map((use) => new Send("tools", use)) });
+  };
+  const tools = async (use: ToolUse, config: RunnableConfig) => {
+    const outcome = await parts.tools.call({
+      name: use.name,
+      input: use.input,
+      toolUseId: use.id,
+      signal: config.signal ?? parts.scope().signal,
+    });
+    return { messages: [toolResult(use.id, outcome)] };
+  };
+  return new StateGraph(State)
+    .addNode("model", model, { ends: ["tools", END] })
+    .addNode("tools", tools)
+    .addEdge(START, "model")
+    .addEdge("tools", "model")
+    .compile({ checkpointer: parts.saver });
+}

@@ -1,0 +1,241 @@
+/** A conversation's graph on this worker: opened from its transcript, run step by step, ended without a trace. */
+import { randomBytes } from "node:crypto";
+import { GraphRecursionError } from "@langchain/langgraph";
+import { PlatformError, wellFormed } from "@signalbox/contract";
+import {
+  ModelClient,
+  ToolClient,
+  type CheckpointHeader,
+  type EngineSession,
+  type GateConnections,
+  type SessionContext,
+  type StepInput,
+  type StepResult,
+  type TranscriptEntry,
+} from "@signalbox/worker";
+import { buildGraph, type AgentGraph } from "./graph.ts";
+import { textOf, userMessage, type Message } from "./message.ts";
+import { isCutOff, ModelCaller } from "./model-caller.ts";
+import type { Emit } from "./spoken-message.ts";
+import { STATE_SCHEMA_VERSION } from "./state-entry.ts";
+import { StepScope } from "./step-scope.ts";
+import { TranscriptSaver } from "./transcript-saver.ts";
+
+const SALT_BYTES = 6;
+/** Calls of one message that run at the same time. */
+const CALLS_AT_ONCE_MAX = 16;
+const SUPERSTEPS_PER_MODEL_CALL = 2;
+
+export interface SessionParts {
+  readonly connections: GateConnections;
+  readonly client: { readonly name: string; readonly version: string };
+}
+
+/** Opens a session on the rung the platform found. Rejects with `transcript_corrupt` when it cannot go on from there. */
+export async function openSession(context: SessionContext, parts: SessionParts): Promise<EngineSession> {
+  const session = new LanggraphSession(context, parts);
+  const { rung, leaf, history } = context.continuity;
+  if ((rung === "native" || rung === "repaired") && leaf !== null) {
+    session.resume(upTo(leaf, await context.transcript.load()));
+  } else if (rung === "rebuilt") {
+    session.seed(history.map(({ role, text }) => ({ role, content: [{ type: "text", text: wellFormed(text) }] })));
+  }
+  return session;
+}
+
+class LanggraphSession implements EngineSession {
+  readonly #context: SessionContext;
+  readonly #saver: TranscriptSaver;
+  readonly #graph: AgentGraph;
+  readonly #recursionLimit: number;
+  #scope: StepScope | null = null;
+  /** Messages a rebuilt session starts with; they enter the state with the first input. */
+  #seed: readonly Message[] = [];
+
+  constructor(context: SessionContext, parts: SessionParts) {
+    this.#context = context;
+    const { slotToken, gates, snapshot } = context;
+    this.#saver = new TranscriptSaver({
+      logOf: () => context.transcript,
+      salt: randomBytes(SALT_BYTES).toString("base64url"),
+      keep: "newest",
+      holdInput: true,
+    });
+    this.#graph = buildGraph({
+      model: new ModelCaller(new ModelClient(parts.connections, gates.model, slotToken), snapshot),
+      tools: new ToolClient(parts.connections, { toolUrl: gates.tool, slotToken }, parts.client),
+      saver: this.#saver,
+      scope: () => this.#running(),
+    });
+    this.#recursionLimit = SUPERSTEPS_PER_MODEL_CALL * snapshot.limits.modelCallCount;
+  }
+
+  get leaf(): string | null {
+    return this.#saver.leaf(this.#context.conversationId);
+  }
+
+  resume(entries: readonly TranscriptEntry[]): void {
+    this.#saver.load(this.#context.conversationId, entries);
+  }
+
+  seed(messages: readonly Message[]): void {
+    this.#seed = messages;
+  }
+
+  rebind(): void {
+    // The slot is the same and its row says which generation it is bound to: nothing here carries the number.
+  }
+
+  async step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
+    const scope = new StepScope({ emit, signal, newItemId: () => this.#context.newItemId() });
+    const leafBefore = this.leaf;
+    this.#scope = scope;
+    try {
+      const messages = [...this.#seed, userMessage(input.kind === "message" ? input.parts.map(wellFormed) : [input.reason])];
+      await this.#graph.invoke(
+        { messages },
+        {
+          ...this.#place(),
+          durability: "sync",
+          signal,
+          recursionLimit: this.#recursionLimit,
+          maxConcurrency: CALLS_AT_ONCE_MAX,
+        },
+      );
+      this.#seed = [];
+      return this.#withLeaf(answered(scope), leafBefore);
+    } catch (thrown) {
+      return this.#withLeaf(await this.#ended(thrown, scope), leafBefore);
+    } finally {
+      scope.close();
+      this.#scope = null;
+    }
+  }
+
+  async checkpoint(): Promise<CheckpointHeader> {
+    const { conversationId } = this.#context;
+    await this.#saver.flush(conversationId);
+    return {
+      schemaVersion: STATE_SCHEMA_VERSION,
+      leaf: this.leaf,
+      sizeBytes: this.#saver.sizeBytes(conversationId),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#saver.idle(this.#context.conversationId);
+  }
+
+  /** What a step that did not come to its end amounts to. Rejects with what nobody expected. */
+  async #ended(thrown: unknown, scope: StepScope): Promise<StepResult> {
+    const error = firstPlatformError(thrown);
+    if (scope.signal.aborted || error?.code === "run_cancelled") {
+      return this.#interrupted(scope);
+    }
+    if (error?.code === "stale_generation" || error?.code === "slot_unknown") {
+      this.#context.onLost(error.code, error.detail);
+    }
+    const answer = scope.speaking?.text ?? "";
+    await scope.speaking?.complete();
+    await this.#saver.rollback(this.#context.conversationId);
+    if (error !== null) {
+      return failed({ code: error.code, detail: error.detail }, answer);
+    }
+    if (thrown instanceof GraphRecursionError) {
+      const detail = `The run asked for more than ${this.#context.snapshot.limits.modelCallCount} model messages.`;
+      return failed({ code: "engine_failed", detail }, answer);
+    }
+    throw thrown;
+  }
+
+  /** Keeps what there is: the input, results that came, and the partial answer. */
+  async #interrupted(scope: StepScope): Promise<StepResult> {
+    const partial = scope.answer === null ? (scope.speaking?.text ?? "") : textOf(scope.answer.content);
+    await scope.speaking?.complete();
+    try {
+      await this.#keep(partial);
+    } catch (thrown) {
+      // A stale owner keeps nothing; whoever ended this session says so.
+      if (!(thrown instanceof PlatformError)) {
+        throw thrown;
+      }
+    }
+    this.#seed = [];
+    return { ...NO_RESULT, outcome: "interrupted", answer: partial };
+  }
+
+  async #keep(partial: string): Promise<void> {
+    const { next, tasks: open } = await this.#graph.getState(this.#place());
+    if (next.includes("model") && partial.trim() !== "") {
+      const message: Message = {
+        role: "assistant",
+        content: [{ type: "text", text: partial }],
+        model: this.#context.snapshot.model,
+      };
+      await this.#graph.updateState(this.#place(), { messages: [message] }, "model");
+    } else if (open.some((each) => each.name === "tools")) {
+      // An update by this node takes in what its finished runs have written.
+      await this.#graph.updateState(this.#place(), { messages: [] }, "tools");
+    } else {
+      await this.#saver.flush(this.#context.conversationId);
+    }
+  }
+
+  #place() {
+    return { configurable: { thread_id: this.#context.conversationId } };
+  }
+
+  #running(): StepScope {
+    if (this.#scope === null) {
+      throw new PlatformError("engine_failed", "A node ran outside of a step.");
+    }
+    return this.#scope;
+  }
+
+  #withLeaf(result: StepResult, leafBefore: string | null): StepResult {
+    return { ...result, leaf: this.leaf === leafBefore ? null : this.leaf };
+  }
+}
+
+const NO_RESULT: StepResult = {
+  outcome: "failed",
+  answer: "",
+  stopReason: "",
+  leaf: null,
+  servedModel: "",
+  error: null,
+};
+
+function answered(scope: StepScope): StepResult {
+  const message = scope.answer;
+  if (message === null) {
+    throw new PlatformError("engine_failed", "The graph ended without an answer.");
+  }
+  const { stopReason, servedModel } = message;
+  const answer = textOf(message.content);
+  return isCutOff(message)
+    ? { ...failed({ code: "output_truncated", detail: `The model stopped with ${stopReason}.` }, answer), stopReason, servedModel }
+    : { ...NO_RESULT, outcome: "done", answer, stopReason, servedModel };
+}
+
+function failed(error: NonNullable<StepResult["error"]>, answer: string): StepResult {
+  return { ...NO_RESULT, answer, error };
+}
+
+/** Several calls may fail together; the run ends with the first reason. */
+function firstPlatformError(thrown: unknown): PlatformError | null {
+  if (thrown instanceof PlatformError) {
+    return thrown;
+  }
+  const inner: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
+  return inner.find((each) => each instanceof PlatformError) ?? null;
+}
+
+/** Entries up to the leaf. What an earlier opening of the same owner wrote after it belongs to a turn that is run again. */
+function upTo(leaf: string, entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
+  const end = entries.findIndex((entry) => entry.stream === "" && entry.entryId === leaf);
+  if (end < 0) {
+    throw new PlatformError("transcript_corrupt", "The transcript lacks the entry it should end with.");
+  }
+  return entries.slice(0, end + 1);
+}
