@@ -1,0 +1,164 @@
+/**
+ * The way from engines to models. Answerable for: nothing leaves without a committed intent, nothing is answered
+ * without a settlement, no tool call reaches an engine that was not recorded, and the provider's key stays here.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { asPlatformError, makeId, NO_USAGE, PlatformError, uuidV7Bytes, type ErrorCode } from "@signalbox/contract";
+import type { Clock, Digest, GateRecord, Log, Randomness } from "@signalbox/core";
+import type { Gate } from "../gates/gate-server.ts";
+import { HttpClient } from "../gates/http-client.ts";
+import { readBody } from "../gates/message-body.ts";
+import { OpenCalls } from "../gates/open-calls.ts";
+import { slotTokenHash } from "../gates/slot-token.ts";
+import { relayCount } from "./count-tokens.ts";
+import { prepareMessage } from "./engine-request.ts";
+import { ModelCall, type ModelCallPorts } from "./model-call.ts";
+import { MODEL_GATE_LIMITS, type ModelGateLimits } from "./model-gate-limits.ts";
+import type { Provider } from "./providers.ts";
+import { SlotSnapshots } from "./slot-snapshots.ts";
+import { ourError, sendError } from "./wire-error.ts";
+
+export interface ModelGateOptions {
+  readonly record: GateRecord;
+  readonly providers: readonly Provider[];
+  readonly clock: Clock;
+  /** Incarnation of this process, named by every call it opens. */
+  readonly process: number;
+  readonly digest: Digest;
+  readonly randomness: Randomness;
+  readonly log: Log;
+  readonly limits?: Partial<ModelGateLimits>;
+}
+
+export interface ModelGate extends Gate, AsyncDisposable {
+  /** Cuts every stream of a run; its engine sees an error event. */
+  cutRun(runId: string, code: ErrorCode): void;
+  /** Cuts the streams of a conversation that belong to a generation before this one. */
+  cutBefore(conversationId: string, generation: number): void;
+}
+
+/** How often a request is judged anew because its slot changed between look and intent. */
+const JUDGED_MAX = 3;
+
+export function createModelGate(options: ModelGateOptions): ModelGate {
+  return new HttpModelGate(options);
+}
+
+class HttpModelGate implements ModelGate {
+  readonly #options: ModelGateOptions;
+  readonly #limits: ModelGateLimits;
+  readonly #http = new HttpClient();
+  readonly #open: OpenCalls;
+  readonly #ports: ModelCallPorts;
+  readonly #snapshots: SlotSnapshots;
+  readonly #serving = new Set<Promise<void>>();
+
+  constructor(options: ModelGateOptions) {
+    const { record, clock, digest, randomness, log } = options;
+    this.#options = options;
+    this.#limits = { ...MODEL_GATE_LIMITS, ...options.limits };
+    this.#open = new OpenCalls({ record, clock, recheckEveryMs: this.#limits.recheckEveryMs });
+    this.#ports = { record, clock, digest, randomness, log, http: this.#http, open: this.#open, limits: this.#limits };
+    this.#snapshots = new SlotSnapshots(record);
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const served = this.#serve(request, response)
+      .catch((thrown: unknown) => this.#fail(response, thrown))
+      .finally(() => this.#serving.delete(served));
+    this.#serving.add(served);
+  }
+
+  cutRun(runId: string, code: ErrorCode): void {
+    this.#open.cutRun(runId, code);
+  }
+
+  cutBefore(conversationId: string, generation: number): void {
+    this.#open.cutBefore(conversationId, generation);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#open[Symbol.asyncDispose]();
+    await Promise.all(this.#serving);
+    this.#http[Symbol.dispose]();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // The host of a request to us says nothing; only path and query are read.
+    const url = new URL(request.url ?? "/", "http://gate.invalid");
+    const path = url.pathname.replace(/^\/model/, "");
+    const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
+    if (route === "POST /v1/messages") {
+      await this.#message(request, response, url);
+    } else if (route === "POST /v1/messages/count_tokens") {
+      await this.#count(request, response, url);
+    } else if (route === "GET /v1/models") {
+      await this.#models(request, response);
+    } else if (path === "/v1/messages" || path === "/v1/messages/count_tokens" || path === "/v1/models") {
+      throw new PlatformError("method_not_allowed");
+    } else {
+      throw new PlatformError("not_found", "The model gate serves /v1/messages, its count_tokens and /v1/models.");
+    }
+  }
+
+  async #message(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {
+    const { record, providers, clock, randomness, process } = this.#options;
+    const tokenHash = slotTokenHash(request.headers, this.#options.digest);
+    const bytes = await readBody(request, this.#limits.requestBytesMax);
+    for (let judged = 0; judged < JUDGED_MAX; judged += 1) {
+      const { snapshot, snapshotHash } = await this.#snapshots.of(tokenHash);
+      const prepared = prepareMessage(bytes, { snapshot, providers });
+      const modelCallId = makeId("modelCall", uuidV7Bytes(clock.nowMs(), randomness.bytes(10)));
+      const { requestedModel, rules } = prepared;
+      const intent = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel, rules } as const;
+      const view = await record.openModelCall({ ...intent, requestBytes: bytes.length });
+      if (view.snapshotHash === snapshotHash) {
+        const input = { request, response, engineUrl, prepared, modelCallId, tokenHash, view };
+        await new ModelCall(this.#ports, input).run();
+        return;
+      }
+      this.#snapshots.learn(tokenHash, view);
+      await this.#withdraw(modelCallId);
+    }
+    throw new PlatformError("slot_unknown", "The slot kept changing while the call was judged.");
+  }
+
+  /** An intent whose call never left costs nothing. */
+  async #withdraw(modelCallId: ReturnType<typeof makeId<"modelCall">>): Promise<void> {
+    const nothing = { servedModel: "", usage: NO_USAGE, costMicros: 0, priceVersion: null, stopReason: null };
+    const settlement = {
+      ...nothing,
+      modelCallId,
+      state: "failed",
+      errorCode: "snapshot_mismatch",
+      proposals: [],
+    } as const;
+    await this.#options.record.settleModelCall(settlement);
+  }
+
+  async #count(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {
+    const tokenHash = slotTokenHash(request.headers, this.#options.digest);
+    const bytes = await readBody(request, this.#limits.requestBytesMax);
+    const view = await this.#options.record.slot(tokenHash);
+    if (view.run === null) throw new PlatformError("slot_unknown");
+    const grant = { snapshot: view.snapshot, providers: this.#options.providers };
+    await relayCount({ request, response, engineUrl, bytes, grant, ports: this.#ports });
+  }
+
+  /** The one model of the slot's snapshot, for engines that look before they ask. */
+  async #models(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const view = await this.#options.record.slot(slotTokenHash(request.headers, this.#options.digest));
+    const id = view.snapshot.model;
+    const model = { type: "model", id, display_name: id, created_at: "1970-01-01T00:00:00Z" };
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ data: [model], has_more: false, first_id: id, last_id: id }));
+  }
+
+  #fail(response: ServerResponse, thrown: unknown): void {
+    const error = asPlatformError(thrown);
+    if (error.code === "internal" || error.code === "database_unavailable") {
+      this.#options.log.error("a model call failed inside the gate", thrown);
+    }
+    sendError(response, ourError(error));
+  }
+}
