@@ -4,6 +4,8 @@ import { Trouble } from "./trouble.mjs";
 const TAIL_BYTES = 64 * 1024;
 const KILL_AFTER_MS = 15_000;
 const KILL_AFTER_INTERRUPT_MS = 5_000;
+const PARENT_POLL_MS = 500;
+const PARENT = process.ppid;
 const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
 
 /**
@@ -82,11 +84,32 @@ export async function handOver(command, options) {
       child.kill(signal);
     }
   });
+  const unwatch = watchNpm(() => child.kill("SIGTERM"));
   try {
     return await endOf(child, file);
   } finally {
+    unwatch();
     forget();
   }
+}
+
+/**
+ * Calls when the npm that runs us is gone without having said so. Started by hand nobody is watched: whoever closes
+ * the shell behind a background job means it to stay.
+ * @param {() => void} gone
+ * @returns {() => void}
+ */
+function watchNpm(gone) {
+  if (process.env.npm_lifecycle_event === undefined) {
+    return () => undefined;
+  }
+  const timer = setInterval(() => {
+    if (process.ppid !== PARENT) {
+      clearInterval(timer);
+      gone();
+    }
+  }, PARENT_POLL_MS);
+  return () => clearInterval(timer);
 }
 
 /**

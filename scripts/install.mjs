@@ -74,7 +74,7 @@ export async function install(root, say) {
   const seconds = () => Math.round((Date.now() - startedMs) / 1000);
   const reminder = setInterval(() => say(`still installing, ${seconds()} s`), REMINDER_MS);
   try {
-    const flags = ["ci", "--no-audit", "--no-fund", "--loglevel=error", "--progress=false"];
+    const flags = ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error", "--progress=false"];
     const { code, tail, timedOut, interrupted } = await runToEnd([...npmCommand(root), ...flags], {
       cwd: root,
       env: { ...process.env, PATH: pathWithoutTree(root) },
