@@ -12,7 +12,8 @@ import {
   type Rung,
   type TurnId,
 } from "@signalbox/contract";
-import type { Conclusion, Ownership, VisibleItem } from "../ports/ownership-record.ts";
+import type { Limits } from "../kernel/limits.ts";
+import type { Claim, Conclusion, Ownership, VisibleItem } from "../ports/ownership-record.ts";
 import type { Seat, StepResult } from "../ports/worker.ts";
 import { composeTurn, staticPrefix } from "./compose.ts";
 import { concludeFailed, concludeResult, concludeStopped, gaveUp, isSessionLost, type Outcome } from "./conclude.ts";
@@ -31,24 +32,26 @@ export type TurnEnd =
 export async function performTurn(first: Ownership, context: TurnContext): Promise<TurnEnd> {
   let ownership = first;
   let shown: readonly VisibleItem[] = [];
-  let verdict: ErrorCode | null = null;
   for (;;) {
     await using attempt = new Attempt(ownership, context);
-    const end = await attempt.run(shown, verdict ?? forbidden(ownership, context));
+    const end = await attempt.run(shown);
+    if (end === "halted" || end === "no_worker") {
+      return { kind: end, ownership };
+    }
     if (end !== "session_lost") {
-      return end === "halted" || end === "no_worker"
-        ? { kind: end, ownership }
-        : { kind: "concluded", ownership, conclusion: end };
+      return { kind: "concluded", ownership, conclusion: end };
+    }
+    const next = await changeWorker(ownership, context);
+    if (next === null) {
+      return { kind: "concluded", ownership, conclusion: await attempt.giveUp("retries_exhausted") };
     }
     shown = attempt.shown();
-    const next = await changeWorker(ownership, context);
-    verdict = next === null ? "retries_exhausted" : null;
-    ownership = next ?? ownership;
+    ownership = next;
   }
 }
 
 /** Why the turn must not run (again), or `null`. */
-function forbidden({ claim }: Ownership, { limits }: TurnContext): ErrorCode | null {
+function forbidden(claim: Claim, limits: Limits): ErrorCode | null {
   if (claim.outcomeUnknown) {
     return "outcome_unknown";
   }
@@ -98,12 +101,14 @@ class Attempt implements AsyncDisposable {
     this.#emitter = new Emitter({ ownership, turnId: this.#turnId, ports, limits, onRefused });
   }
 
-  async run(shownBefore: readonly VisibleItem[], verdict: ErrorCode | null): Promise<AttemptEnd> {
+  /** `shownBefore`: what readers may have seen from the attempt before, whether or not the record has it. */
+  async run(shownBefore: readonly VisibleItem[]): Promise<AttemptEnd> {
     const { claim } = this.#ownership;
     this.#emitter.retract([...claim.visibleItems, ...shownBefore], claim.cause);
     try {
+      const verdict = forbidden(claim, this.#context.limits);
       if (verdict !== null) {
-        throw new PlatformError(verdict);
+        return await this.giveUp(verdict);
       }
       if (claim.cancelRequested) {
         this.#stops.stop("cancelled");
@@ -121,6 +126,13 @@ class Attempt implements AsyncDisposable {
     } catch (thrown) {
       return await this.#endOf(thrown);
     }
+  }
+
+  /** Takes back what was shown: there is no answer, and there will be none. */
+  async giveUp(code: ErrorCode): Promise<Conclusion> {
+    this.#emitter.retract(this.#emitter.shown(), code);
+    const { detail } = new PlatformError(code);
+    return await this.#conclude(concludeFailed({ code, detail }, this.#outcome()));
   }
 
   shown(): readonly VisibleItem[] {
@@ -158,7 +170,7 @@ class Attempt implements AsyncDisposable {
   }
 
   /** Closes what is open and makes it durable: after this the run can be sealed. */
-  async #conclude(conclusion: Conclusion): Promise<AttemptEnd> {
+  async #conclude(conclusion: Conclusion): Promise<Conclusion> {
     const { error } = conclusion;
     this.#emitter.closeOpen(error === null ? { as: "completed" } : { as: "retracted", cause: error.code });
     await this.#emitter.durable();
