@@ -48,13 +48,48 @@ export interface ScriptChoice {
   readonly replies: number;
 }
 
-const SIM_MARKER = /\[\[sim:([a-z]+)\s*((?:[^\]]|\](?!\]))*(?:\]+(?=\]\]))?)\]\]/g;
+const MARKER_START = /\[\[sim:([a-z]+)/g;
 const SCRIPT_MARKER = /\[\[script:([\w.-]+)(?:\s+([\w.-]+))?\]\]/g;
 const NUMBERS = /^(\d{1,9})(?:\s+(\d{1,9}))?$/;
+/** Arguments may hold `]]` themselves; so many ends are tried. */
+const MOST_ENDS = 50;
+
+interface Marker {
+  readonly name: string;
+  readonly rest: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+function simMarkers(text: string): readonly Marker[] {
+  const markers: Marker[] = [];
+  for (const match of text.matchAll(MARKER_START)) {
+    const name = match[1] ?? "";
+    const begin = match.index + match[0].length;
+    const first = text.indexOf("]]", begin);
+    let end = first;
+    for (let tried = 0; name === "tool" && end >= 0 && tried < MOST_ENDS; tried += 1) {
+      if (askedCall(text.slice(begin, end).trim()) !== null) {
+        break;
+      }
+      end = text.indexOf("]]", end + 1);
+    }
+    const last = end < 0 ? first : end;
+    if (last >= 0) {
+      markers.push({ name, rest: text.slice(begin, last).trim(), from: match.index, to: last + 2 });
+    }
+  }
+  return markers;
+}
 
 export function withoutMarkers(text: string): string {
-  return text
-    .replace(SIM_MARKER, "")
+  let kept = "";
+  let from = 0;
+  for (const marker of simMarkers(text)) {
+    kept += text.slice(from, Math.max(from, marker.from));
+    from = Math.max(from, marker.to);
+  }
+  return (kept + text.slice(from))
     .replace(SCRIPT_MARKER, "")
     .replace(/[ \t]{2,}/g, " ")
     .trim();
@@ -64,17 +99,15 @@ export function readDirectives(text: string): Directives {
   const numbers = new Map<string, Limited>();
   const calls: AskedCall[] = [];
   const unknown: string[] = [];
-  for (const [whole, name = "", rest = ""] of text.matchAll(SIM_MARKER)) {
-    const match = NUMBERS.exec(rest.trim());
-    const call = name === "tool" ? askedCall(rest.trim()) : null;
+  for (const { name, rest, from, to } of simMarkers(text)) {
+    const match = NUMBERS.exec(name === "hang" && rest === "" ? "0" : rest);
+    const call = name === "tool" ? askedCall(rest) : null;
     if (call !== null) {
       calls.push(call);
     } else if (match !== null && NUMBERED.has(name)) {
       numbers.set(name, { value: Number(match[1]), times: match[2] === undefined ? null : Number(match[2]) });
-    } else if (name === "hang" && rest.trim() === "") {
-      numbers.set(name, { value: 0, times: null });
     } else {
-      unknown.push(whole);
+      unknown.push(text.slice(from, to));
     }
   }
   const value = (name: string) => numbers.get(name)?.value ?? null;

@@ -4,6 +4,7 @@ import { PlatformError } from "@signalbox/contract";
 import { begin, cut, type Exchange, sendJson, write } from "./exchange.ts";
 import { isObject, type JsonObject, objectOf, objectsOf, parseJson, stringOf } from "./json.ts";
 import { playRefusal, STREAM_HEADERS } from "./play.ts";
+import { dataObjects } from "./sse-events.ts";
 import type { RawAnswer, RawChunk, ScriptedAnswer } from "./script.ts";
 import { statusOfType } from "./wire-error.ts";
 import { wholeOfEvents } from "./wires/whole-of-stream.ts";
@@ -54,13 +55,7 @@ function dataOf(chunks: readonly RawChunk[]): readonly JsonObject[] {
   const bytes = chunks.map((chunk) =>
     "utf8" in chunk ? Buffer.from(chunk.utf8) : "b64" in chunk ? Buffer.from(chunk.b64, "base64") : Buffer.alloc(0),
   );
-  const lines = Buffer.concat(bytes)
-    .toString("utf8")
-    .split(/\r\n|\n|\r/);
-  return lines
-    .filter((line) => line.startsWith("data:"))
-    .map((line) => parseJson(line.slice("data:".length)))
-    .filter(isObject);
+  return dataObjects(Buffer.concat(bytes).toString("utf8"));
 }
 
 /**

@@ -1,8 +1,7 @@
 /** Every request as it came and what became of it. */
 import type { IncomingHttpHeaders } from "node:http";
-import { PlatformError } from "@signalbox/contract";
 import type { WireName } from "./conversation.ts";
-import { nowMs } from "./timestamps.ts";
+import { newWatchers } from "./watchers.ts";
 
 export interface RecordedRequest {
   /** From 0, in the order of arrival. */
@@ -32,23 +31,17 @@ export type MutableRecord = { -readonly [Field in keyof RecordedRequest]: Record
 
 export interface Recording {
   readonly requests: readonly RecordedRequest[];
-  add(record: MutableRecord): void;
+  readonly add: (record: MutableRecord) => void;
   /** To be called after every change of a record. */
   readonly changed: () => void;
   /** Waits until the condition holds. Ends with `internal` when it does not within the bound. */
-  waitFor(holds: (requests: readonly RecordedRequest[]) => boolean, withinMs: number): Promise<void>;
-  /** Ends all waiting. */
-  close(): void;
+  readonly waitFor: (holds: (requests: readonly RecordedRequest[]) => boolean, withinMs: number) => Promise<void>;
 }
 
 export function newRecording(mostRecorded: number): Recording {
   const requests: MutableRecord[] = [];
-  const watchers = new Set<() => void>();
-  const changed = () => {
-    for (const watch of watchers) {
-      watch();
-    }
-  };
+  const { changed, waitFor } = newWatchers();
+  const seen = () => requests.map(({ method, path, status }) => `${method} ${path} ${status ?? "open"}`).join(", ");
   return {
     requests,
     add(record) {
@@ -59,33 +52,6 @@ export function newRecording(mostRecorded: number): Recording {
       changed();
     },
     changed,
-    waitFor(holds, withinMs) {
-      const startedAtMs = nowMs();
-      return new Promise<void>((resolve, reject) => {
-        const end = (error: PlatformError | null) => {
-          clearTimeout(timer);
-          watchers.delete(watch);
-          return error === null ? resolve() : reject(error);
-        };
-        const watch = () => {
-          if (holds(requests)) {
-            end(null);
-          }
-        };
-        const timer = setTimeout(() => {
-          const seen = requests.map((each) => `${each.method} ${each.path} ${each.status ?? "open"}`).join(", ");
-          const waitedMs = Math.round(nowMs() - startedAtMs);
-          end(
-            new PlatformError(
-              "internal",
-              `the awaited request did not come within ${waitedMs} ms; seen: ${seen || "none"}`,
-            ),
-          );
-        }, withinMs);
-        watchers.add(watch);
-        watch();
-      });
-    },
-    close: () => watchers.clear(),
+    waitFor: (holds, withinMs) => waitFor({ holds: () => holds(requests), withinMs, seen }),
   };
 }

@@ -28,6 +28,7 @@ export interface ServeContext extends AnswerContext {
 export async function readBytes(incoming: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size = 0;
+  // Without an encoding set, what a request yields are buffers.
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > MOST_BODY_BYTES) {
@@ -130,6 +131,9 @@ async function answer(exchange: Exchange, wire: Wire, { bytes, context }: Work):
 /** A request for another process to see: without what authorised it. */
 function shown(record: RecordedRequest): unknown {
   const secret: ReadonlySet<string> = new Set(["authorization", "x-api-key", "cookie"]);
-  const headers = Object.entries(record.headers).map(([name, value]) => [name, secret.has(name) ? "(hidden)" : value]);
-  return { ...record, headers: Object.fromEntries(headers) as unknown };
+  const headers = Object.entries(record.headers).map(([name, value]): readonly [string, unknown] => [
+    name,
+    secret.has(name) ? "(hidden)" : value,
+  ]);
+  return { ...record, headers: Object.fromEntries(headers) };
 }

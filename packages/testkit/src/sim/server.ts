@@ -19,33 +19,33 @@ import { nowMs } from "./timestamps.ts";
 
 export interface SimOptions {
   /** 0, the default, takes any free port. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Default 127.0.0.1. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** Ids, wordings and vectors depend on it. Default 1. */
-  readonly seed?: number;
+  readonly seed?: number | undefined;
   /** `stable` (default): the same request has the same ids. `unique`: every request has its own, as with a real provider. */
-  readonly ids?: IdMode;
+  readonly ids?: IdMode | undefined;
   /** Before the first token of every answer. Default 0. */
-  readonly firstTokenDelayMs?: number;
+  readonly firstTokenDelayMs?: number | undefined;
   /** Before each token of every answer. Default 0. */
-  readonly tokenDelayMs?: number;
+  readonly tokenDelayMs?: number | undefined;
   /** Answer everything with so many tokens and look at nothing: for measurements. */
-  readonly instant?: { readonly tokens: number; readonly timestamps?: boolean };
+  readonly instant?: { readonly tokens: number; readonly timestamps?: boolean } | undefined;
   /** What to answer, request by request, instead of answering by itself. */
-  readonly script?: Script;
+  readonly script?: Script | undefined;
   /** Scripts a message can choose with `[[script:name]]`. */
-  readonly scripts?: Readonly<Record<string, NamedScript>>;
+  readonly scripts?: Readonly<Record<string, NamedScript>> | undefined;
   /** Write thinking blocks where the request allows them. Default false. */
-  readonly thinking?: boolean;
+  readonly thinking?: boolean | undefined;
   /** Tool calls for one message, at most. Default 8. */
-  readonly mostToolCalls?: number;
+  readonly mostToolCalls?: number | undefined;
   /** Refuse requests that come without this key. Default: any key, or none, will do. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** Keep the bodies of requests. Default true, false with `instant`. */
-  readonly recordBodies?: boolean;
+  readonly recordBodies?: boolean | undefined;
   /** Default 10,000; the oldest are dropped. */
-  readonly mostRecorded?: number;
+  readonly mostRecorded?: number | undefined;
 }
 
 export interface Sim extends AsyncDisposable {
@@ -89,7 +89,6 @@ export async function startSim(options: SimOptions = {}): Promise<Sim> {
     server.closeAllConnections();
     await closed;
     await Promise.all(working);
-    recording.close();
   };
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,

@@ -69,9 +69,11 @@ function listRoot(state: LookupState): NextCall | null {
   return lister === null || root === undefined ? null : attempt(state, lister, pathInput(lister, root));
 }
 
-/** One search over all roots' first, for any of the words the question is about. */
+/** One search below the first root, for any of the words the question is about, when there is something not listed yet. */
 function search(state: LookupState): NextCall | null {
-  const tool = state.tools.search;
+  const { findings } = state;
+  const isListed = findings.listed.size > 0 && findings.directories.every((path) => findings.listed.has(path));
+  const tool = isListed ? null : state.tools.search;
   const root = rootsOf(state)[0];
   const words = state.wanted.filter((word) => /^[\p{L}\p{N}]{3,}$/u.test(word)).slice(0, 6);
   if (tool === null || root === undefined || words.length === 0) {

@@ -24,6 +24,9 @@ interface Candidate extends Quote {
 const MOST_QUOTES = 3;
 /** A sentence that scores less than this share of the best one is not worth a quote. */
 const WORTH = 0.45;
+/** Headings, list items and table rows answer a question less well than a sentence does. */
+const FRAGMENT_WORTH = 0.6;
+const SENTENCE_END = /[.!?。！？]["”’')\]]*$/u;
 /** Sentences with more words pay for their length: what is quoted should be about the question, not just contain it. */
 const FREE_WORDS = 12;
 
@@ -43,7 +46,8 @@ export function pickQuotes(sources: readonly Source[], wanted: readonly string[]
       chosen.push(candidate);
     }
   }
-  const covered = new Set(chosen.flatMap((candidate) => [...candidate.words]));
+  // What a file is called says what its sentences are about.
+  const covered = new Set(chosen.flatMap((candidate) => [...candidate.words, ...wordsOf(candidate.source)]));
   return { quotes: grouped(chosen), coverage: wanted.length === 0 ? 0 : overlap(wanted, covered) / wanted.length };
 }
 
@@ -51,7 +55,7 @@ export function pickQuotes(sources: readonly Source[], wanted: readonly string[]
 export function firstQuotes(sources: readonly Source[]): readonly Quote[] {
   return sources.slice(0, MOST_QUOTES).flatMap(({ name, text }) =>
     sentencesOf(text)
-      .filter((sentence) => /[.!?。！？]["”’')\]]*$/u.test(sentence))
+      .filter((sentence) => SENTENCE_END.test(sentence))
       .slice(0, 1)
       .map((sentence) => ({ source: name, text: quotable(sentence) })),
   );
@@ -82,7 +86,8 @@ function scoreOf(candidate: Candidate, rarity: ReadonlyMap<string, number>): num
   for (const [word, weight] of rarity) {
     score += candidate.words.has(word) ? weight : 0;
   }
-  return score / (1 + Math.max(0, candidate.words.size - FREE_WORDS) / 40);
+  const whole = SENTENCE_END.test(candidate.text) ? 1 : FRAGMENT_WORTH;
+  return (whole * score) / (1 + Math.max(0, candidate.words.size - FREE_WORDS) / 40);
 }
 
 function grouped(chosen: readonly Candidate[]): readonly Quote[] {

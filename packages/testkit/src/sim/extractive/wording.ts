@@ -19,7 +19,7 @@ export function quotedAnswer(quotes: readonly Quote[], variety: number): string 
   for (const quote of quotes) {
     const opening = OPENINGS[(variety + said.length) % OPENINGS.length] ?? OPENINGS[0];
     const begin = quote.source === source ? "It also says: " : opening(quote.source);
-    said.push(`${begin}“${quote.text}”${/[.!?。！？…]["”’')\]]*$/u.test(quote.text) ? "" : "."}`);
+    said.push(begin + sentence(quote.text));
     source = quote.source;
   }
   return `${said.join(" ")} ${QUOTING_NOTE}`;
@@ -32,25 +32,27 @@ export function nothingFound(question: string, searched: readonly string[]): str
 
 export function refused(failures: readonly Failure[]): string {
   const first = failures[0];
-  const reason = first === undefined ? "" : `The tool ${first.tool} did not answer: “${short(first.reason)}”. `;
+  const reason = first === undefined ? "" : `The tool ${first.tool} did not answer: ${sentence(short(first.reason))} `;
   return `I could not look that up. ${reason}${QUOTING_NOTE}`;
 }
 
 export function toolAnswered(answers: readonly { readonly tool: string; readonly text: string }[]): string {
   const said = answers.map(({ tool, text }) =>
-    text.trim() === "" ? `The tool ${tool} answered with nothing.` : `The tool ${tool} answered: “${short(text)}”.`,
+    text.trim() === ""
+      ? `The tool ${tool} answered with nothing.`
+      : `The tool ${tool} answered: ${sentence(short(text))}`,
   );
   return `${said.join(" ")} ${QUOTING_NOTE}`;
 }
 
 export function noted(message: string): string {
-  return `Noted: “${short(message)}”. I will keep it in mind in this conversation. ${ECHO_NOTE}`;
+  return `Noted: ${sentence(short(message))} I will keep it in mind in this conversation. ${ECHO_NOTE}`;
 }
 
 export function echoed(question: string): string {
   return question.trim() === ""
     ? `Hello! There was no question in your message. ${ECHO_NOTE}`
-    : `You wrote: “${short(question)}”. I have no documents or tools that could answer that. ${ECHO_NOTE}`;
+    : `You wrote: ${sentence(short(question))} I have no documents or tools that could answer that. ${ECHO_NOTE}`;
 }
 
 export function greeted(): string {
@@ -59,6 +61,11 @@ export function greeted(): string {
 
 export function remembered(sentence: string): string {
   return `${sentence} ${ECHO_NOTE}`;
+}
+
+/** In quotation marks, with a full stop behind them when the text brings no end of its own. */
+function sentence(text: string): string {
+  return `“${text}”${/[.!?。！？…]["”’')\]]*$/u.test(text) ? "" : "."}`;
 }
 
 function short(text: string): string {

@@ -47,7 +47,7 @@ const EMPTY_WORDS: ReadonlySet<string> = new Set(
      or other our out over please said say says shall she should so some such tell than that the their them then there
      these they this those to too under until up us use very was we were what when where which while who whom whose why
      will with would yes you your yours about again also because before after between both each few own same
-     find show list read look explain describe summarise summarize answer question document documents file files folder
+     long much many happen always never very really find show list read look explain describe summarise summarize answer question document documents file files folder
      according mention hi hello hey thanks thank`,
   ),
 );
