@@ -7,7 +7,7 @@ export interface Source {
   /** Names the file gives to things: variables, functions, types, members of types, parameters. */
   readonly declaredNames: readonly Named[];
   readonly strings: readonly Named[];
-  /** Casts without a comment on their line or the line before. */
+  /** Casts without a comment in their statement or on the line before it; one for a statement. */
   readonly silentCasts: readonly Place[];
   /** First use of `async`, `await` or `Promise`. */
   readonly asyncAt: Place | null;
@@ -94,6 +94,7 @@ class Collector {
   asyncAt: Place | null = null;
   readonly #lineOf: (offset: number) => number;
   readonly #commented: ReadonlySet<number>;
+  readonly #statements: number[] = [];
 
   constructor(lineOf: (offset: number) => number, commented: ReadonlySet<number>) {
     this.#lineOf = lineOf;
@@ -101,7 +102,7 @@ class Collector {
   }
 
   visit(program: Parameters<Visitor["visit"]>[0]): void {
-    new Visitor({ ...this.#nameVisitors(), ...this.#useVisitors() }).visit(program);
+    new Visitor({ ...this.#nameVisitors(), ...this.#useVisitors(), ...this.#statementVisitors() }).visit(program);
   }
 
   #nameVisitors(): Visitors {
@@ -154,9 +155,7 @@ class Collector {
           node.typeAnnotation.type === "TSTypeReference" &&
           node.typeAnnotation.typeName.type === "Identifier" &&
           node.typeAnnotation.typeName.name === "const";
-        // A chained cast (`as unknown as T`) is one cast: the outer one speaks for it.
-        const isInner = this.casts.at(-1)?.line === this.#lineOf(node.start);
-        if (!isConst && !isInner) {
+        if (!isConst) {
           this.#cast(node);
         }
       },
@@ -178,15 +177,32 @@ class Collector {
     };
   }
 
+  #statementVisitors(): Visitors {
+    const enter = (node: { readonly start: number }): void => void this.#statements.push(node.start);
+    const leave = (): void => void this.#statements.pop();
+    return {
+      VariableDeclaration: enter,
+      "VariableDeclaration:exit": leave,
+      ReturnStatement: enter,
+      "ReturnStatement:exit": leave,
+      ExpressionStatement: enter,
+      "ExpressionStatement:exit": leave,
+      ThrowStatement: enter,
+      "ThrowStatement:exit": leave,
+    };
+  }
+
   #cast(node: { readonly start: number; readonly end: number }): void {
-    const first = this.#lineOf(node.start);
+    const first = this.#lineOf(this.#statements.at(-1) ?? node.start);
     const last = this.#lineOf(node.end);
     for (let line = first - 1; line <= last; line += 1) {
       if (this.#commented.has(line)) {
         return;
       }
     }
-    this.casts.push({ line: first });
+    if (this.casts.at(-1)?.line !== first) {
+      this.casts.push({ line: first });
+    }
   }
 
   #async(offset: number): void {

@@ -69,6 +69,13 @@ describe("casts", () => {
     expect(said(found).map((line) => line.slice(0, FILE.length + 2))).toEqual([`${FILE}:2`, `${FILE}:3`]);
   });
 
+  it("asks once for a statement, and takes one sentence for it", () => {
+    const row = "return {\n  a: r.a as A,\n  b: r.b as B,\n};";
+    expect(said(checkCasts(planted({ [FILE]: `function f() {\n${row}\n}` }))).length).toBe(1);
+    expect(checkCasts(planted({ [FILE]: `function f() {\n// Checked by the table.\n${row}\n}` }))).toEqual([]);
+    expect(checkCasts(planted({ [FILE]: `// About f.\nfunction f() {\n${row}\n}` })).length).toBe(1);
+  });
+
   it("accepts one with a comment beside or above it", () => {
     const text = "// Checked two lines up.\nconst b = c as D;\n\nconst e = f as G; // made by us";
     expect(checkCasts(planted({ [FILE]: text }))).toEqual([]);
