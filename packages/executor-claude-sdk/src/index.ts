@@ -1,1 +1,1 @@
-export {};
+export { createExecutor } from "./executor.ts";

@@ -1,0 +1,33 @@
+import { PlatformError } from "@signalbox/contract";
+import type { TranscriptEntry, TranscriptLog } from "@signalbox/worker";
+
+/** A record gate's answers without a record: keeps entries in order, and refuses when the test says so. */
+export class TranscriptDouble implements TranscriptLog {
+  readonly entries: TranscriptEntry[] = [];
+  /** What the next appends end with; nothing while they are accepted. */
+  refusal: PlatformError | null = null;
+
+  async append(entries: readonly TranscriptEntry[]): Promise<void> {
+    if (this.refusal !== null) {
+      throw this.refusal;
+    }
+    for (const entry of entries) {
+      if (this.entries.some((known) => known.stream === entry.stream && known.entryId === entry.entryId)) {
+        throw new PlatformError("internal", `entry ${entry.entryId} was appended twice`);
+      }
+      this.entries.push(entry);
+    }
+  }
+
+  async load(): Promise<readonly TranscriptEntry[]> {
+    return this.entries;
+  }
+
+  get leaf(): string | null {
+    return this.entries.findLast((entry) => entry.stream === "")?.entryId ?? null;
+  }
+
+  rows(): readonly Readonly<Record<string, unknown>>[] {
+    return this.entries.map((entry) => JSON.parse(new TextDecoder().decode(entry.body)) as Record<string, unknown>);
+  }
+}
