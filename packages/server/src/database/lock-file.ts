@@ -77,12 +77,16 @@ export class FileLock implements AsyncDisposable {
       return holder.process;
     }
     if (depth < DEEPEST_REMOVAL) {
-      await FileLock.#remove(path, text, depth);
+      await FileLock.removeDead(path, text, depth);
     }
     return null;
   }
 
-  static async #remove(path: string, text: string, depth: number): Promise<void> {
+  /**
+   * Removes the lock that reads `text`, whose holder is dead. The answer to "which one is there now" stays true until
+   * the removal, because only the holder of the right below could change it.
+   */
+  static async removeDead(path: string, text: string, depth = 0): Promise<void> {
     const right = await FileLock.#attempt(`${path}.${removalName(text)}`, depth + 1);
     if (!(right instanceof FileLock)) {
       return;
