@@ -115,4 +115,25 @@ describe("packages", () => {
     expect(one({ version: "2.0.0" })).toEqual(["has version 2.0.0; all packages carry 1.0.0"]);
     expect(one({ license: "MIT" })).toEqual(["is an ES module under Apache-2.0, like every package"]);
   });
+
+  it("reports a lock that names other dependencies", () => {
+    const a = { name: "a", version: "1.0.0", license: "Apache-2.0", type: "module", dependencies: { pg: "8.1.0" } };
+    const lock = (pg: string): string =>
+      JSON.stringify({ packages: { "": {}, "packages/a": { dependencies: { pg } } } });
+    const check = (pg: string): readonly string[] =>
+      said(
+        checkPackages(
+          planted({
+            "package.json": root,
+            "packages/a/package.json": JSON.stringify(a),
+            "package-lock.json": lock(pg),
+            "docs/decisions/0001-pg.md": "`pg`",
+          }),
+        ),
+      );
+    expect(check("8.1.0")).toEqual([]);
+    expect(check("8.0.0")).toEqual([
+      "packages/a/package.json:0 has other dependencies than package-lock.json; npm ci would refuse",
+    ]);
+  });
 });

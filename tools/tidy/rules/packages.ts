@@ -29,6 +29,7 @@ export function checkPackages(repository: Repository): readonly Finding[] {
     .filter(([file]) => file.startsWith("docs/decisions/"))
     .map(([, text]) => text)
     .join("\n");
+  const lock = lockOf(repository);
   for (const { file, manifest } of manifests) {
     const report = (message: string): void => void findings.push({ file, line: 0, rule: RULE, message });
     if (manifest.version !== root?.version) {
@@ -36,6 +37,11 @@ export function checkPackages(repository: Repository): readonly Finding[] {
     }
     if (manifest.license !== "Apache-2.0" || manifest.type !== "module") {
       report("is an ES module under Apache-2.0, like every package");
+    }
+    for (const kind of lock === null
+      ? []
+      : lockDifferences(manifest, lock.packages[file.replace(/\/?package\.json$/, "")])) {
+      report(`has other ${kind} than package-lock.json; npm ci would refuse`);
     }
     const runtime = { ...manifest.dependencies, ...manifest.optionalDependencies, ...manifest.peerDependencies };
     for (const [name, version] of Object.entries({ ...runtime, ...manifest.devDependencies })) {
@@ -50,4 +56,22 @@ export function checkPackages(repository: Repository): readonly Finding[] {
     }
   }
   return findings;
+}
+
+const KINDS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"] as const;
+
+interface Lock {
+  readonly packages: Readonly<Record<string, Manifest>>;
+}
+
+function lockOf(repository: Repository): Lock | null {
+  const text = repository.files.get("package-lock.json");
+  // npm writes it.
+  return text === undefined ? null : (JSON.parse(text) as Lock);
+}
+
+function lockDifferences(manifest: Manifest, locked: Manifest | undefined): readonly string[] {
+  const sorted = (record: Readonly<Record<string, string>> = {}): string =>
+    JSON.stringify(Object.entries(record).toSorted(([a], [b]) => a.localeCompare(b)));
+  return KINDS.filter((kind) => sorted(manifest[kind]) !== sorted(locked?.[kind]));
 }
