@@ -4,6 +4,7 @@ import type {
   Agent,
   AgentId,
   Conversation,
+  ConversationId,
   CreateAgent,
   CreateConversation,
   EffectClass,
@@ -94,13 +95,13 @@ export interface ApiRecord {
 }
 
 export interface NewStoredAgent {
-  readonly id: string;
+  readonly id: AgentId;
   readonly actor: Actor;
   readonly definition: CreateAgent;
 }
 
 export interface NewStoredConversation {
-  readonly id: string;
+  readonly id: ConversationId;
   readonly actor: Actor;
   readonly definition: CreateConversation;
 }

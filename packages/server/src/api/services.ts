@@ -1,5 +1,5 @@
 /** What the routes stand on; joined by wiring. */
-import type { Info, LiveDelta, RuntimeInfo } from "@signalbox/contract";
+import type { AgentId, ConversationId, Info, LiveDelta, RuntimeInfo } from "@signalbox/contract";
 import type { AdmissionFlow, Digest, Log } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
 
@@ -24,7 +24,8 @@ export interface ApiServices {
   /** Problems that keep this process from serving; empty when it is ready. */
   readonly unreadiness: () => Promise<readonly string[]>;
   readonly digest: Digest;
-  readonly newId: (kind: "agent" | "conversation") => string;
+  readonly newAgentId: () => AgentId;
+  readonly newConversationId: () => ConversationId;
   readonly secret: string;
   readonly monotonicMs: () => number;
   readonly log: Log;

@@ -35,7 +35,7 @@ export function agentRoutes(services: ApiServices): readonly Route[] {
           body: call.body,
           digest: services.digest,
         });
-        const agent = { id: services.newId("agent"), actor: call.caller.actor, definition: call.body };
+        const agent = { id: services.newAgentId(), actor: call.caller.actor, definition: call.body };
         return createOnce<StoredAgent>(key, {
           create: (once) => services.record.createAgent(call.caller.scope, agent, once),
           show: (created) => showAgent(created),

@@ -40,7 +40,7 @@ export function conversationRoutes(services: ApiServices): readonly Route[] {
           body: call.body,
           digest: services.digest,
         });
-        const conversation = { id: services.newId("conversation"), actor: call.caller.actor, definition: call.body };
+        const conversation = { id: services.newConversationId(), actor: call.caller.actor, definition: call.body };
         return createOnce<StoredConversation>(key, {
           create: (once) => services.record.createConversation(call.caller.scope, conversation, once),
           show: (created) => showConversation(created),
