@@ -34,16 +34,21 @@ export function proves<Sabotage extends string>(id: InvariantId, proof: Proof<Sa
       it(
         `catches the sabotage ${sabotage}`,
         async () => {
-          const failure = await failureOf(() => proof.holds(sabotage));
-          expect(failure, `the check did not notice ${sabotage}`).not.toBeNull();
-          if (!isBrokenPromise(failure, id)) {
-            throw new Error(`${sabotage} ended in an error that is no broken promise`, { cause: failure });
-          }
+          await mustBreak(id, () => proof.holds(sabotage));
         },
         proof.timeoutMs,
       );
     }
   });
+}
+
+/** Runs a check under a sabotage and throws unless it ends in the broken promise. */
+export async function mustBreak(id: InvariantId, check: () => Promise<void> | void): Promise<void> {
+  const failure = await failureOf(check);
+  expect(failure, "the check did not notice the sabotage").not.toBeNull();
+  if (!isBrokenPromise(failure, id)) {
+    throw new Error("the sabotage ended in an error that is no broken promise", { cause: failure });
+  }
 }
 
 async function failureOf(run: () => Promise<void> | void): Promise<Error | null> {
