@@ -1,0 +1,17 @@
+/** How a connection of ours begins. Role and bounds are the session's; a tenant never is. */
+import type { Role } from "../roles.ts";
+
+export interface SessionBounds {
+  readonly statementMs: number;
+  /** A transaction whose client fell silent holds locks; it is ended after this time. */
+  readonly idleInTransactionMs: number;
+}
+
+export function beginSession(role: Role, bounds: SessionBounds): string {
+  return [
+    `set role ${role}`,
+    `set statement_timeout = ${bounds.statementMs}`,
+    `set idle_in_transaction_session_timeout = ${bounds.idleInTransactionMs}`,
+    "set timezone = 'UTC'",
+  ].join("; ");
+}
