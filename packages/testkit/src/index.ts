@@ -1,4 +1,5 @@
 export { startSim, type Sim, type SimOptions } from "./sim/server.ts";
+export { startSimProcess, type SimProcess } from "./sim/sim-process.ts";
 export { answersOfFile } from "./sim/play-raw.ts";
 export type { OfferedTool, SimRequest, WireName } from "./sim/conversation.ts";
 export type { RecordedRequest } from "./sim/recording.ts";
@@ -18,6 +19,7 @@ export { countTokens, splitTokens } from "./sim/tokens.ts";
 export { tokenTimes } from "./sim/timestamps.ts";
 export { readCallFile, type FiledCall } from "./neighbours/call-file.ts";
 export { startMcpServer, type McpNeighbour, type McpServerOptions } from "./neighbours/mcp-server.ts";
+export { stdioServerCommand, type StdioServerOptions } from "./neighbours/stdio-command.ts";
 export { presetTools, type PresetOptions } from "./neighbours/preset-tools.ts";
 export type { RecordedCall, ScriptedTool, ScriptedTools, ToolAnswer, ToolContext } from "./neighbours/scripted-tool.ts";
 export { MemoryTranscript } from "./scripted/memory-transcript.ts";

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * A scripted MCP server over standard input and output, with the preset tools. What happened is read from the file of
  * calls, also after the process is gone: `mcp-stdio --calls FILE [--slow-ms N] [--huge-bytes N] [--name NAME]`.

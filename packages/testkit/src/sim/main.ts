@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** `signalbox-sim`: the simulated model as a process of its own. Prints one line of JSON when it is up. */
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";

@@ -1,0 +1,129 @@
+import { PlatformError, type HistoryEntry } from "@signalbox/contract";
+import {
+  blocksRepetition,
+  type Claim,
+  type Conclusion,
+  type Finalization,
+  type Held,
+  type Ownership,
+  type OwnershipRecord,
+  type Seal,
+} from "@signalbox/core";
+import { claimAgain, claimRun, claimWhatFits, releaseRun } from "./claiming.ts";
+import type { CallFacts, MemoryDatabase } from "./database.ts";
+import { placeOf, writeOwnerEvent } from "./event-log.ts";
+import { fencedRun } from "./fence.ts";
+import type { RunRow } from "./rows.ts";
+import { endRun, moveRun, unbindSlots } from "./run-state.ts";
+import { sealedLeaf, settleTranscript } from "./transcript.ts";
+
+export function memoryOwnershipRecord(db: MemoryDatabase): OwnershipRecord {
+  const owned = (claims: readonly Claim[]): readonly Ownership[] => claims.map((claim) => memoryOwnership(db, claim));
+  return {
+    claim: async (request) => owned(db.transaction("claim", {}, () => claimWhatFits(db, request))),
+    adopt: (claim) => memoryOwnership(db, claim),
+    cancelled: async (process) => db.transaction("cancelled", {}, () => cancelledOf(db, process)),
+    reclaim: async (process, driving) => owned(db.transaction("reclaim", {}, () => claimAgain(db, process, driving))),
+  };
+}
+
+function cancelledOf(db: MemoryDatabase, process: number): readonly Held[] {
+  return db.ownerships
+    .where((ownership) => ownership.owner === process && ownership.cancelAtMs !== null)
+    .map(({ conversationId, generation }) => ({ conversationId, generation }));
+}
+
+function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
+  const facts: CallFacts = { presented: { conversationId: claim.conversationId, generation: claim.generation } };
+  const running = (): RunRow => fencedRun(db, claim, ["running"]);
+  return {
+    claim,
+    bindSlot: async (slot) =>
+      db.transaction("bind_slot", facts, () => {
+        const run = running();
+        unbindSlots(db, run.conversationId);
+        const { tenantId, conversationId, snapshotHash, id: runId } = run;
+        const known = db.slots.get(slot.tokenHash);
+        if (known !== undefined && known.conversationId !== conversationId) throw new PlatformError("slot_unknown");
+        const { generation } = claim;
+        db.slots.set(slot.tokenHash, { ...slot, tenantId, conversationId, snapshotHash, runId, generation });
+      }),
+    append: async (events, turnId) =>
+      db.transaction("append", facts, () => {
+        const place = { ...placeOf(running(), claim.generation), turnId };
+        for (const event of events) writeOwnerEvent(db, place, event);
+      }),
+    changeWorker: async ({ attemptLimit }) =>
+      memoryOwnership(
+        db,
+        db.transaction("change_worker", facts, () => {
+          const run = running();
+          if (run.attempt >= attemptLimit) throw new PlatformError("retries_exhausted");
+          const process = db.ownerships.must(run.conversationId).owner;
+          if (process === null) throw new PlatformError("stale_generation");
+          return claimRun(db, run, { process, cause: "worker_lost" });
+        }),
+      ),
+    seal: async (conclusion) => db.transaction("seal", facts, () => seal(db, claim, conclusion)),
+    finish: async (finalization) => db.transaction("finish", facts, () => finish(db, claim, finalization)),
+    release: async () => db.transaction("release", facts, () => releaseRun(db, running())),
+    history: async (limit) => db.transaction("history", facts, () => historyBefore(db, running()).slice(-limit)),
+  };
+}
+
+function seal(db: MemoryDatabase, claim: Claim, conclusion: Conclusion): Seal {
+  const run = fencedRun(db, claim, ["running", "finalizing"]);
+  const sealed = moveRun(db, run, "seal", { conclusion: run.conclusion ?? conclusion });
+  return factsOf(db, sealed);
+}
+
+function factsOf(db: MemoryDatabase, run: RunRow): Seal {
+  const tools = db.toolCalls.where((call) => call.runId === run.id);
+  const openModels = db.modelCalls.where((call) => call.runId === run.id && call.state === "executing");
+  return {
+    ...sealedLeaf(db, run, run.conclusion?.generation ?? -1),
+    openModelCallCount: openModels.length,
+    openToolCallCount: tools.filter((call) => call.state === "executing").length,
+    unknownToolCallCount: tools.filter((call) => call.state === "unknown" && blocksRepetition(call)).length,
+    cancelRequested: db.ownerships.must(run.conversationId).cancelAtMs !== null,
+  };
+}
+
+function finish(
+  db: MemoryDatabase,
+  claim: Claim,
+  finalization: Finalization,
+): { readonly nextRunId: RunRow["id"] | null } {
+  const run = fencedRun(db, claim, db.sabotage === "finish_twice" ? ["finalizing", "completed"] : ["finalizing"]);
+  const { answer, rung, servedModel, continuity, leaf, digest } = finalization;
+  const sealed = sealedLeaf(db, run, run.conclusion?.generation ?? -1);
+  if (continuity === "moved" && (sealed.leaf !== leaf || sealed.digest !== digest)) {
+    throw new PlatformError("transcript_not_durable");
+  }
+  settleTranscript(db, run, finalization);
+  if (answer !== null) {
+    db.messages.set(answer.messageId, {
+      id: answer.messageId,
+      conversationId: run.conversationId,
+      runId: run.id,
+      role: "assistant",
+      text: answer.text,
+      partial: answer.partial,
+      position: run.position,
+      metadata: {},
+      createdAtMs: db.nowMs(),
+    });
+  }
+  const closed = db.runs.update(run.id, { rung, servedModel });
+  const { outcome, reason, error } = finalization;
+  const next = endRun(db, closed, { outcome, reason, error, answerId: answer?.messageId ?? null });
+  return { nextRunId: next?.id ?? null };
+}
+
+/** Questions and answers before this run, each question before its own answer. */
+function historyBefore(db: MemoryDatabase, run: RunRow): readonly HistoryEntry[] {
+  return db.messages
+    .where((message) => message.conversationId === run.conversationId && message.position < run.position)
+    .toSorted((left, right) => left.position - right.position || (left.role === "user" ? -1 : 1))
+    .map(({ role, text }) => ({ role, text }));
+}

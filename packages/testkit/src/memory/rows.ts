@@ -1,0 +1,162 @@
+/** Rows of the memory record: the tables of the database, with the columns that decisions look at. */
+import type {
+  Actor,
+  AuditAction,
+  EffectClass,
+  EndReason,
+  ErrorObject,
+  MessageId,
+  ModelCallId,
+  ModelCallState,
+  RunId,
+  RunState,
+  Rung,
+  Snapshot,
+  ToolCallId,
+  ToolCallState,
+} from "@signalbox/contract";
+import type { Conclusion } from "@signalbox/core";
+
+export interface ProcessRow {
+  readonly incarnation: number;
+  readonly roles: readonly string[];
+  readonly leaseUntilMs: number;
+  readonly deadAtMs: number | null;
+  /** Stands for the advisory lock on its connection. */
+  readonly sessionHeld: boolean;
+}
+
+export interface ConversationRow {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly lastSequence: number;
+  readonly lastPosition: number;
+  readonly leaf: string | null;
+  readonly leafPosition: number;
+  readonly leafDigest: string | null;
+}
+
+export interface OwnershipRow {
+  readonly conversationId: string;
+  readonly tenantId: string;
+  readonly generation: number;
+  readonly owner: number | null;
+  readonly cancelAtMs: number | null;
+  readonly readyAtMs: number | null;
+  readonly runtime: string | null;
+}
+
+export interface MessageRow {
+  readonly id: MessageId;
+  readonly conversationId: string;
+  readonly runId: RunId;
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly partial: boolean;
+  /** Position of the run; a question stands before its answer. */
+  readonly position: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+}
+
+export interface RunRow {
+  readonly id: RunId;
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly messageId: MessageId;
+  readonly snapshotHash: string;
+  readonly runtime: string;
+  readonly state: RunState;
+  readonly reason: EndReason | null;
+  readonly generation: number | null;
+  readonly owner: number | null;
+  readonly position: number;
+  readonly attempt: number;
+  readonly actor: Actor;
+  readonly requested: Readonly<Record<string, unknown>>;
+  readonly granted: Readonly<Record<string, unknown>>;
+  readonly rung: Rung | null;
+  readonly servedModel: string | null;
+  readonly traceId: string;
+  readonly error: ErrorObject | null;
+  readonly conclusion: Conclusion | null;
+  readonly acceptedAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly finishedAtMs: number | null;
+}
+
+export interface IdempotencyRow {
+  readonly bodyHash: string;
+  readonly runId: RunId;
+  readonly messageId: MessageId;
+  readonly accepted: "started" | "queued";
+  readonly position: number;
+  readonly cursor: number;
+}
+
+export interface SlotRow {
+  readonly tokenHash: string;
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly snapshotHash: string;
+  readonly workerId: string;
+  readonly runId: RunId | null;
+  readonly generation: number | null;
+}
+
+export interface ModelCallRow {
+  readonly id: ModelCallId;
+  readonly runId: RunId;
+  readonly conversationId: string;
+  readonly generation: number;
+  readonly process: number;
+  readonly state: ModelCallState;
+  readonly requestedModel: string;
+}
+
+export interface ToolCallRow {
+  readonly id: ToolCallId;
+  readonly runId: RunId;
+  readonly conversationId: string;
+  readonly toolUseId: string;
+  readonly name: string;
+  readonly server: string | null;
+  readonly tool: string | null;
+  readonly effect: EffectClass;
+  readonly definitionHash: string | null;
+  readonly argumentsJson: string;
+  readonly argumentsDigest: string;
+  readonly state: ToolCallState;
+  readonly generation: number;
+  readonly process: number | null;
+  readonly resultJson: string | null;
+  readonly resultSummary: string;
+  readonly denial: string | null;
+  /** A later call of the same run that stands for this one, so that each is matched once. */
+  readonly repeatedBy: ToolCallId | null;
+  readonly startedAtMs: number | null;
+}
+
+export interface EntryRow {
+  readonly conversationId: string;
+  readonly position: number;
+  readonly generation: number;
+  readonly stream: string;
+  readonly entryId: string;
+  readonly kind: "item" | "state";
+  readonly body: Uint8Array;
+  readonly cut: boolean;
+}
+
+export interface AuditRow {
+  readonly action: AuditAction;
+  readonly conversationId: string | null;
+  readonly runId: RunId | null;
+  readonly generation: number | null;
+  readonly bytes: Uint8Array;
+}
+
+export interface SnapshotRow {
+  readonly hash: string;
+  readonly snapshot: Snapshot;
+}

@@ -1,0 +1,30 @@
+/** Deliberate defects of the memory record, one per promise at least. Each must be caught by the check of its promise. */
+export const SABOTAGES = [
+  /** A message is admitted though another run is active. */
+  "two_active_runs",
+  /** The end of a run forgets to admit the next one. */
+  "stranded_queue",
+  /** The newest waiting message is answered first. */
+  "last_in_first_out",
+  /** An owner's writes are not compared with the current generation. */
+  "write_without_fence",
+  /** Transcript entries are taken whoever sends them. */
+  "transcript_without_fence",
+  /** A gate authorises a call without looking at the generation. */
+  "intent_without_fence",
+  /** Two gates, or one gate twice, settle the same call. */
+  "settle_twice",
+  /** A run that has ended can be ended again. */
+  "finish_twice",
+  /** The ending of a run is written without its event. */
+  "silent_finish",
+  /** A failed append leaves a hole in the sequence. */
+  "sequence_gap",
+  /** A run that nobody owns is driven. */
+  "running_without_owner",
+  /** A cancel is acknowledged, and intents go on. */
+  "intent_after_cancel",
+  /** The same key admits a second run. */
+  "idempotency_forgotten",
+] as const;
+export type Sabotage = (typeof SABOTAGES)[number];

@@ -1,0 +1,59 @@
+/** The transcript of a conversation: one log, of which an owner sees what was finalized and what it added itself. */
+import { createHash } from "node:crypto";
+import type { Finalization, Seal } from "@signalbox/core";
+import type { MemoryDatabase } from "./database.ts";
+import type { EntryRow, RunRow } from "./rows.ts";
+
+export function visibleEntries(db: MemoryDatabase, conversationId: string, generation: number): readonly EntryRow[] {
+  const { leafPosition } = db.conversations.must(conversationId);
+  return db.entries.where(
+    (entry) =>
+      entry.conversationId === conversationId &&
+      !entry.cut &&
+      (entry.position <= leafPosition || entry.generation === generation),
+  );
+}
+
+/** Chain over the items of the main stream, so that a change anywhere below the leaf is seen. */
+export function chainDigest(entries: readonly EntryRow[]): string | null {
+  const items = entries.filter((entry) => entry.kind === "item" && entry.stream === "");
+  if (items.length === 0) return null;
+  let digest = Buffer.alloc(0);
+  for (const { entryId, body } of items)
+    digest = createHash("sha256").update(digest).update(entryId).update(body).digest();
+  return digest.toString("hex");
+}
+
+/** Where the transcript of a sealed run ends. Its entries carry the generation that ran the turn. */
+export function sealedLeaf(db: MemoryDatabase, run: RunRow, generation: number): Pick<Seal, "leaf" | "digest"> {
+  const entries = visibleEntries(db, run.conversationId, generation);
+  const own = entries.findLast((entry) => entry.generation === generation && entry.stream === "");
+  const leaf = own?.entryId ?? db.conversations.must(run.conversationId).leaf;
+  return { leaf, digest: leaf === null ? null : chainDigest(entries) };
+}
+
+export function settleTranscript(db: MemoryDatabase, run: RunRow, finalization: Finalization): void {
+  const { conversationId } = run;
+  const { continuity, leaf, digest, rung } = finalization;
+  const conversation = db.conversations.must(conversationId);
+  const generation = run.conclusion?.generation ?? -1;
+  const entries = db.entries.where((entry) => entry.conversationId === conversationId && !entry.cut);
+  const keeps = (entry: EntryRow): boolean => {
+    const below = entry.position <= conversation.leafPosition;
+    if (continuity === "broken") return false;
+    if (continuity === "kept") return below;
+    return entry.generation === generation || (below && rung !== "rebuilt");
+  };
+  for (const entry of entries) if (!keeps(entry)) db.entries.update(entryKey(entry), { cut: true });
+  if (continuity === "kept") return;
+  const last = entries.findLast((entry) => entry.generation === generation);
+  db.conversations.update(conversationId, {
+    leaf: continuity === "moved" ? leaf : null,
+    leafPosition: continuity === "moved" ? (last?.position ?? conversation.leafPosition) : 0,
+    leafDigest: continuity === "moved" ? digest : null,
+  });
+}
+
+export function entryKey(entry: Pick<EntryRow, "conversationId" | "position">): string {
+  return `${entry.conversationId} ${entry.position}`;
+}
