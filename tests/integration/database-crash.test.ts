@@ -20,8 +20,8 @@ const eventually = { timeout: PATIENCE_MS, interval: 50 };
 
 describe("when a node is killed", () => {
   it("finds its server warm at its next start", async () => {
-    await using scratch = new Scratch();
-    const node = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 5_000 });
+    await using scratch = await Scratch.withCluster();
+    const node = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 60_000 });
     const before = await node.opened();
     await query(before.connectionString, "create table kept as select 7 as number");
     await node.kill();
@@ -36,7 +36,7 @@ describe("when a node is killed", () => {
   });
 
   it("the server stops by itself when nobody comes", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const node = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 1_000 });
     const { serverPid } = await node.opened();
     await node.kill();
@@ -45,7 +45,7 @@ describe("when a node is killed", () => {
   });
 
   it("the server stays for the others", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const victim = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 1_000 });
     const { serverPid } = await victim.opened();
     await using database = await openDatabase({ dataDir: scratch.dataDir });
@@ -75,7 +75,7 @@ describe("when a node is killed", () => {
   });
 
   it("between starting the server and recording it, the next one recognises it", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const node = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 1_000 });
     const { serverPid } = await node.opened();
     const record = join(scratch.dataDir, "postgres.run", "server.json");
@@ -89,7 +89,7 @@ describe("when a node is killed", () => {
 
 describe("when the server is killed", () => {
   it("it is there again at the same address, with every committed row", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     await using database = await openDatabase({ dataDir: scratch.dataDir });
     expect(database.kind).toBe("embedded");
     const { connectionString } = database;
@@ -106,7 +106,7 @@ describe("when the server is killed", () => {
   });
 
   it("a session that is still busy does not keep the next one away", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     await using database = await openDatabase({ dataDir: scratch.dataDir });
     const { connectionString } = database;
     const busy = new Client({ connectionString });
@@ -133,7 +133,7 @@ describe("when the server is killed", () => {
   });
 
   it("together with its node, the next start recovers", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const node = new DatabaseNode({ dataDir: scratch.dataDir, abandonedAfterMs: 1_000 });
     const { serverPid, connectionString } = await node.opened();
     await query(connectionString, "create table kept as select 7 as number");
@@ -145,7 +145,7 @@ describe("when the server is killed", () => {
   });
 
   it("two nodes bring it back once", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     await using one = await openDatabase({ dataDir: scratch.dataDir });
     await using two = await openDatabase({ dataDir: scratch.dataDir });
     const before = pidOf(one);

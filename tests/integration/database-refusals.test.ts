@@ -80,10 +80,11 @@ describe("the embedded database refuses with a sentence that helps", () => {
   });
 
   it("a cluster that a server of somebody else is using", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const { dataDir } = scratch;
-    await (await openDatabase({ dataDir }))[Symbol.asyncDispose]();
     const cluster = join(dataDir, "postgres");
+    // A copy made by root belongs to root until it is opened.
+    await (await openDatabase({ dataDir }))[Symbol.asyncDispose]();
     const { uid, gid } = statSync(cluster);
     const sockets = join(scratch.path, "s");
     mkdirSync(sockets);

@@ -39,7 +39,7 @@ describe("the embedded database", () => {
   });
 
   it("listens on its socket only, durably, and gives `pg` what it needs", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     await using database = await openDatabase({ dataDir: scratch.dataDir });
     const rows = await query(
       database.connectionString,
@@ -57,7 +57,7 @@ describe("the embedded database", () => {
   });
 
   it("is one server for two processes, until the second has left", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const first = new DatabaseNode({ dataDir: scratch.dataDir });
     const a = await first.opened();
     const second = new DatabaseNode({ dataDir: scratch.dataDir });
@@ -84,7 +84,7 @@ describe("the embedded database", () => {
   });
 
   it("counts each handle of a process", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const [one, two] = await Promise.all([
       openDatabase({ dataDir: scratch.dataDir }),
       openDatabase({ dataDir: scratch.dataDir }),
@@ -104,7 +104,7 @@ describe("the embedded database", () => {
   });
 
   it("leaves nothing when its folder is removed under it", async () => {
-    await using scratch = new Scratch();
+    await using scratch = await Scratch.withCluster();
     const database = await openDatabase({ dataDir: scratch.dataDir });
     rmSync(scratch.dataDir, { recursive: true });
     await database[Symbol.asyncDispose]();
@@ -142,24 +142,22 @@ describe.runIf(isRoot)("as root", () => {
   });
 
   it("keeps the data where it was told to, also where nobody cannot walk", async () => {
-    await using scratch = new Scratch(0o700);
+    await using scratch = await Scratch.withCluster(0o700);
     const { dataDir } = scratch;
-    await (await openDatabase({ dataDir }))[Symbol.asyncDispose]();
     await using database = await openDatabase({ dataDir });
-    expect(database).toMatchObject({ origin: "started" });
+    expect(await query(database.connectionString, "select 1 as one")).toEqual([{ one: 1 }]);
     expect(readdirSync(join(dataDir, "postgres"))).toContain("PG_VERSION");
   });
 
   it("gives a cluster that root restored from a copy back to the server's user", async () => {
-    await using scratch = new Scratch();
-    const { dataDir } = scratch;
-    await (await openDatabase({ dataDir }))[Symbol.asyncDispose]();
-    for (const path of [join(dataDir, "postgres"), join(dataDir, "postgres", "PG_VERSION")]) {
-      chownSync(path, 0, 0);
-    }
-    chmodSync(join(dataDir, "postgres"), 0o755);
-    await using database = await openDatabase({ dataDir });
+    await using scratch = await Scratch.withCluster();
+    const cluster = join(scratch.dataDir, "postgres");
+    chmodSync(cluster, 0o755);
+    expect(statSync(join(cluster, "PG_VERSION")).uid).toBe(0);
+    await using database = await openDatabase({ dataDir: scratch.dataDir });
     expect(await query(database.connectionString, "select 1 as one")).toEqual([{ one: 1 }]);
+    expect(statSync(join(cluster, "PG_VERSION")).uid).toBe(65_534);
+    expect(statSync(cluster).mode & 0o777).toBe(0o700);
   });
 
   it("works the same for an ordinary user", async () => {

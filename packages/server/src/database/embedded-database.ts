@@ -25,7 +25,8 @@ export interface EmbeddedOptions {
   readonly report: ReportStep;
 }
 
-const LOOK_EVERY_MS = 1_000;
+/** Two system calls on Linux; elsewhere a process has to be asked for. */
+const LOOK_EVERY_MS = process.platform === "linux" ? 1_000 : 5_000;
 const LONGEST_PAUSE_MS = 30_000;
 const SHORTEN_LOG_EVERY = 60;
 

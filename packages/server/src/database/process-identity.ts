@@ -77,14 +77,23 @@ let knownPlace: Place | null = null;
 function here(): Place {
   knownPlace ??=
     process.platform === "linux"
-      ? {
-          machine: hostname(),
-          boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
-          pidNamespace: readlinkSync("/proc/self/ns/pid"),
-        }
+      ? { machine: hostname(), boot: bootId(), pidNamespace: pidNamespace() }
       : // macOS changes its host name with the network, and a start time of the wall clock names the boot as well.
         { machine: process.platform, boot: "", pidNamespace: "" };
   return knownPlace;
+}
+
+function bootId(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+}
+
+/** A kernel without namespaces has one, and every process in it says the same. */
+function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return "only";
+  }
 }
 
 async function startOf(pid: number): Promise<string | null> {

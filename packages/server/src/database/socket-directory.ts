@@ -1,5 +1,5 @@
 /** The private directory of the server's socket: short, because the kernel takes 107 bytes and no more. */
-import { chown, mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, rm, rmdir, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databaseError, errorCode, fileError } from "./database-error.ts";
@@ -70,8 +70,12 @@ export async function restoreSocketDirectory(directory: string, user: ServerUser
   }
 }
 
+/** Only what a server leaves in it: the name comes from a file, and whatever else it may lead to stays. */
 export async function removeSocketDirectory(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true });
+  for (const name of [SOCKET_NAME, `${SOCKET_NAME}.lock`]) {
+    await rm(join(directory, name), { force: true });
+  }
+  await rmdir(directory).catch(() => undefined);
 }
 
 async function giveTo(directory: string, user: ServerUser): Promise<void> {
