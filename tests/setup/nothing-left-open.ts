@@ -31,6 +31,9 @@ process.env.TMPDIR = ownDirectory;
 
 // Opened when first looked at, which a library may do while it loads; they are this process's own and stay.
 Object.values({ input: process.stdin, output: process.stdout, errors: process.stderr });
+// A file that cannot even be loaded has no last test.
+process.once("exit", () => rmSync(ownDirectory, { recursive: true, force: true }));
+
 const before = countOpen();
 
 afterAll(async () => {
