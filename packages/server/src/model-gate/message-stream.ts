@@ -116,13 +116,13 @@ export class MessageStream {
 
   /** Everything that waited, as it came. */
   held(): Buffer {
-    return Buffer.concat(this.#held.map((frame) => frame.bytes));
+    return closed(this.#held.map((frame) => frame.bytes));
   }
 
   /** Everything that waited, with a note in the place of each call and a stop reason that says "cut off". */
   heldWithoutCalls(): Buffer {
     const noted = new Set<unknown>();
-    return Buffer.concat(
+    return closed(
       this.#held.map(({ bytes, event }) => {
         if (event.type === "message_delta") return Buffer.from(this.#cutOffDelta(event));
         const tool = event.type === "message_stop" ? undefined : this.#tools.get(event.index);
@@ -178,6 +178,12 @@ function readEvent(data: string): WireEvent {
   if (typeof event !== "object" || event === null) throw broken("an event is not an object");
   // Every member is optional and unknown in the type, and is checked where it is used.
   return event;
+}
+
+/** A last line that ended with CR alone may be the first half of a CR LF: some readers wait for the other half. */
+function closed(parts: readonly Buffer[]): Buffer {
+  const whole = Buffer.concat(parts);
+  return whole.at(-1) === 0x0d ? Buffer.concat([whole, Buffer.from("\n")]) : whole;
 }
 
 function noteFrames(index: unknown, note: string): string {

@@ -317,7 +317,7 @@ export class ModelCall {
   /** A provider that has said everything may end its answer, so that the connection is kept; otherwise it is closed. */
   async #leaveProvider(): Promise<void> {
     const upstream = this.#upstream;
-    if (upstream === null || upstream.complete || this.#ending.signal.aborted) return;
+    if (upstream === null || upstream.complete || upstream.destroyed || this.#ending.signal.aborted) return;
     const ended = new AbortController();
     upstream.once("end", () => ended.abort());
     await this.#ports.clock.sleep(LEAVE_MS, ended.signal);

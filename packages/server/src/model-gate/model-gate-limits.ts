@@ -6,7 +6,7 @@ export interface ModelGateLimits {
   readonly streamIdleMs: number;
   /** A provider that was asked for a whole message may take this long. */
   readonly answerMs: number;
-  /** How often the slots of open calls are looked at. */
+  /** How often the slots of open calls are looked at; with the look itself, a stale stream is cut within a second. */
   readonly recheckEveryMs: number;
 }
 
@@ -15,5 +15,5 @@ export const MODEL_GATE_LIMITS: ModelGateLimits = {
   answerBytesMax: 32 * 1024 * 1024,
   streamIdleMs: 120_000,
   answerMs: 600_000,
-  recheckEveryMs: 1_000,
+  recheckEveryMs: 900,
 };
