@@ -27,7 +27,7 @@ class Transcripts {
   }
 
   saver(salt: string): TranscriptSaver {
-    return new TranscriptSaver({ logOf: (id) => this.of(id).log(), salt, keep: "all", holdInput: false });
+    return new TranscriptSaver({ logOf: (id) => this.of(id).log(), salt, keep: "all" });
   }
 }
 

@@ -87,7 +87,11 @@ export class CheckpointLine {
   }
 
   /** Tells whether there is something to make durable. */
-  putWrites(id: string, writes: readonly PendingWrite[], by: { readonly source: string; readonly path: string }): boolean {
+  putWrites(
+    id: string,
+    writes: readonly PendingWrite[],
+    by: { readonly source: string; readonly path: string },
+  ): boolean {
     const stored = this.#checkpoints.get(id);
     if (stored === undefined || writes.length === 0) {
       return false;

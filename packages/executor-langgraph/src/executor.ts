@@ -1,7 +1,13 @@
 /** LangGraph behind the Executor interface. The library itself is imported when the first session opens, or in `warm`. */
 import { createRequire } from "node:module";
 import { PlatformError } from "@signalbox/contract";
-import { GateConnections, type CreateExecutor, type EngineSession, type Executor, type SessionContext } from "@signalbox/worker";
+import {
+  GateConnections,
+  type CreateExecutor,
+  type EngineSession,
+  type Executor,
+  type SessionContext,
+} from "@signalbox/worker";
 
 const RUNTIME = "langgraph";
 const LIBRARY = "@langchain/langgraph";

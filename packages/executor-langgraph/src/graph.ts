@@ -30,7 +30,10 @@ export type AgentGraph = ReturnType<typeof buildGraph>;
 export function buildGraph(parts: GraphParts) {
   const model = async (state: typeof State.State, config: RunnableConfig) => {
     const scope = parts.scope();
-    const message = await parts.model.call(state.messages, scope, config.signal ?? scope.signal);
+    const ahead = scope.takeAhead(state.messages.length);
+    const message = await (ahead ?? parts.model.call(state.messages, scope, config.signal ?? scope.signal));
+    // Until here there was only the input; from here on the graph stands still until the transcript has it.
+    parts.saver.release();
     const update = { messages: [parts.model.stored(message)] };
     const uses = isCutOff(message) ? [] : toolUsesOf(message.content);
     if (uses.length === 0) {

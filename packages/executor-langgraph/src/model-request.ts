@@ -70,7 +70,10 @@ export function wireMessages(messages: readonly Message[], model: string): reado
     const content = message.content.filter((block) => isSendable(block, message.model === model));
     add(message.role, content);
     if (message.role === "assistant") {
-      add("user", toolUsesOf(content).map((use) => results.get(use.id) ?? unknownOutcome(use.id)));
+      add(
+        "user",
+        toolUsesOf(content).map((use) => results.get(use.id) ?? unknownOutcome(use.id)),
+      );
     }
   }
   if (wire[0]?.role === "assistant") {

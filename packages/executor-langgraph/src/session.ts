@@ -46,6 +46,7 @@ export async function openSession(context: SessionContext, parts: SessionParts):
 class LanggraphSession implements EngineSession {
   readonly #context: SessionContext;
   readonly #saver: TranscriptSaver;
+  readonly #model: ModelCaller;
   readonly #graph: AgentGraph;
   readonly #recursionLimit: number;
   #scope: StepScope | null = null;
@@ -59,10 +60,10 @@ class LanggraphSession implements EngineSession {
       logOf: () => context.transcript,
       salt: randomBytes(SALT_BYTES).toString("base64url"),
       keep: "newest",
-      holdInput: true,
     });
+    this.#model = new ModelCaller(new ModelClient(parts.connections, gates.model, slotToken), snapshot);
     this.#graph = buildGraph({
-      model: new ModelCaller(new ModelClient(parts.connections, gates.model, slotToken), snapshot),
+      model: this.#model,
       tools: new ToolClient(parts.connections, { toolUrl: gates.tool, slotToken }, parts.client),
       saver: this.#saver,
       scope: () => this.#running(),
@@ -88,26 +89,27 @@ class LanggraphSession implements EngineSession {
 
   async step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
     const scope = new StepScope({ emit, signal, newItemId: () => this.#context.newItemId() });
-    const leafBefore = this.leaf;
+    const messages = [
+      ...this.#seed,
+      userMessage(input.kind === "message" ? input.parts.map(wellFormed) : [input.reason]),
+    ];
+    const before = { leaf: this.leaf, count: this.#messages().length };
+    const taken = (): boolean => this.#messages().length > before.count;
     this.#scope = scope;
+    this.#saver.hold();
     try {
-      const messages = [...this.#seed, userMessage(input.kind === "message" ? input.parts.map(wellFormed) : [input.reason])];
-      await this.#graph.invoke(
-        { messages },
-        {
-          ...this.#place(),
-          durability: "sync",
-          signal,
-          recursionLimit: this.#recursionLimit,
-          maxConcurrency: CALLS_AT_ONCE_MAX,
-        },
-      );
+      await this.#run(messages, scope);
       this.#seed = [];
-      return this.#withLeaf(answered(scope), leafBefore);
+      return this.#withLeaf(answered(scope), before.leaf);
     } catch (thrown) {
-      return this.#withLeaf(await this.#ended(thrown, scope), leafBefore);
+      this.#saver.release();
+      const result = isInterruption(thrown, scope)
+        ? await this.#interrupted(scope, taken() ? [] : messages)
+        : await this.#failed(thrown, scope);
+      return this.#withLeaf(result, before.leaf);
     } finally {
       scope.close();
+      this.#saver.release();
       this.#scope = null;
     }
   }
@@ -126,59 +128,80 @@ class LanggraphSession implements EngineSession {
     await this.#saver.idle(this.#context.conversationId);
   }
 
-  /** What a step that did not come to its end amounts to. Rejects with what nobody expected. */
-  async #ended(thrown: unknown, scope: StepScope): Promise<StepResult> {
+  async #run(messages: readonly Message[], scope: StepScope): Promise<void> {
+    const all = [...this.#messages(), ...messages];
+    await scope.askAhead(all.length, () => this.#model.call(all, scope, scope.signal));
+    await this.#graph.invoke(
+      { messages },
+      {
+        ...this.#place(),
+        durability: "sync",
+        signal: scope.signal,
+        recursionLimit: this.#recursionLimit,
+        maxConcurrency: CALLS_AT_ONCE_MAX,
+      },
+    );
+  }
+
+  /** Takes the state back to what is durable, with the results that came. Rejects with what nobody expected. */
+  async #failed(thrown: unknown, scope: StepScope): Promise<StepResult> {
+    const { conversationId, snapshot } = this.#context;
     const error = firstPlatformError(thrown);
-    if (scope.signal.aborted || error?.code === "run_cancelled") {
-      return this.#interrupted(scope);
-    }
-    if (error?.code === "stale_generation" || error?.code === "slot_unknown") {
-      this.#context.onLost(error.code, error.detail);
-    }
     const answer = scope.speaking?.text ?? "";
     await scope.speaking?.complete();
-    await this.#saver.rollback(this.#context.conversationId);
+    if (error !== null && (FENCED.has(error.code) || this.#saver.refused(conversationId))) {
+      this.#context.onLost(error.code, error.detail);
+      return failed({ code: error.code, detail: error.detail }, answer);
+    }
+    await this.#saver.rollback(conversationId);
+    await this.#keep([]);
     if (error !== null) {
       return failed({ code: error.code, detail: error.detail }, answer);
     }
     if (thrown instanceof GraphRecursionError) {
-      const detail = `The run asked for more than ${this.#context.snapshot.limits.modelCallCount} model messages.`;
+      const detail = `The run asked for more than ${snapshot.limits.modelCallCount} model messages.`;
       return failed({ code: "engine_failed", detail }, answer);
     }
     throw thrown;
   }
 
   /** Keeps what there is: the input, results that came, and the partial answer. */
-  async #interrupted(scope: StepScope): Promise<StepResult> {
-    const partial = scope.answer === null ? (scope.speaking?.text ?? "") : textOf(scope.answer.content);
+  async #interrupted(scope: StepScope, input: readonly Message[]): Promise<StepResult> {
+    const { snapshot } = this.#context;
+    const answer = scope.answer === null ? (scope.speaking?.text ?? "") : textOf(scope.answer.content);
     await scope.speaking?.complete();
+    const partial: readonly Message[] =
+      scope.answer !== null || answer.trim() === ""
+        ? []
+        : [{ role: "assistant", content: [{ type: "text", text: answer }], model: snapshot.model }];
     try {
-      await this.#keep(partial);
+      await this.#keep([...input, ...partial]);
+      this.#seed = [];
     } catch (thrown) {
-      // A stale owner keeps nothing; whoever ended this session says so.
+      // A stale owner keeps nothing, and whoever found it stale ends this session.
       if (!(thrown instanceof PlatformError)) {
         throw thrown;
       }
     }
-    this.#seed = [];
-    return { ...NO_RESULT, outcome: "interrupted", answer: partial };
+    return { ...NO_RESULT, outcome: "interrupted", answer };
   }
 
-  async #keep(partial: string): Promise<void> {
-    const { next, tasks: open } = await this.#graph.getState(this.#place());
-    if (next.includes("model") && partial.trim() !== "") {
-      const message: Message = {
-        role: "assistant",
-        content: [{ type: "text", text: partial }],
-        model: this.#context.snapshot.model,
-      };
-      await this.#graph.updateState(this.#place(), { messages: [message] }, "model");
-    } else if (open.some((each) => each.name === "tools")) {
-      // An update by this node takes in what its finished runs have written.
+  /** Takes in what open nodes have written, and `unfinished` where the model was to speak; makes it durable. */
+  async #keep(unfinished: readonly Message[]): Promise<void> {
+    const { tasks: open } = await this.#graph.getState(this.#place());
+    if (open.some((each) => each.name === "tools")) {
       await this.#graph.updateState(this.#place(), { messages: [] }, "tools");
+    } else if (unfinished.length > 0) {
+      await this.#graph.updateState(this.#place(), { messages: unfinished }, "model");
     } else {
       await this.#saver.flush(this.#context.conversationId);
     }
+  }
+
+  /** The messages of the newest checkpoint. */
+  #messages(): readonly Message[] {
+    // The channel is written by this graph alone.
+    return (this.#saver.newestValue(this.#context.conversationId, "messages") ?? []) as readonly Message[];
   }
 
   #place() {
@@ -214,12 +237,24 @@ function answered(scope: StepScope): StepResult {
   const { stopReason, servedModel } = message;
   const answer = textOf(message.content);
   return isCutOff(message)
-    ? { ...failed({ code: "output_truncated", detail: `The model stopped with ${stopReason}.` }, answer), stopReason, servedModel }
+    ? {
+        ...failed({ code: "output_truncated", detail: `The model stopped with ${stopReason}.` }, answer),
+        stopReason,
+        servedModel,
+      }
     : { ...NO_RESULT, outcome: "done", answer, stopReason, servedModel };
 }
 
 function failed(error: NonNullable<StepResult["error"]>, answer: string): StepResult {
   return { ...NO_RESULT, answer, error };
+}
+
+/** Whoever is refused with one of these owns the conversation no more. */
+const FENCED: ReadonlySet<string> = new Set(["stale_generation", "slot_unknown"]);
+
+/** A cancel may reach a gate before it reaches this step. */
+function isInterruption(thrown: unknown, scope: StepScope): boolean {
+  return scope.signal.aborted || firstPlatformError(thrown)?.code === "run_cancelled";
 }
 
 /** Several calls may fail together; the run ends with the first reason. */

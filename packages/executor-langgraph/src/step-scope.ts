@@ -1,4 +1,5 @@
 /** What the nodes of the graph share during one step: whom to tell, when to stop, and what has been said. */
+import { PlatformError } from "@signalbox/contract";
 import type { ModelMessage } from "@signalbox/worker";
 import { Phases, SpokenMessage, type Emit } from "./spoken-message.ts";
 
@@ -11,24 +12,72 @@ export class StepScope {
   speaking: SpokenMessage | null = null;
   readonly #emit: Emit;
   readonly #newItemId: () => string;
+  readonly #stop = new AbortController();
+  readonly #unfollow: () => void;
+  readonly #begun = Promise.withResolvers<void>();
+  #ahead: AskedAhead | null = null;
   #closed = false;
 
   constructor(parts: { readonly emit: Emit; readonly signal: AbortSignal; readonly newItemId: () => string }) {
-    this.signal = parts.signal;
+    this.signal = this.#stop.signal;
+    const follow = (): void => this.#stop.abort(parts.signal.reason);
+    parts.signal.addEventListener("abort", follow, { once: true });
+    this.#unfollow = () => parts.signal.removeEventListener("abort", follow);
+    if (parts.signal.aborted) {
+      follow();
+    }
     this.#emit = parts.emit;
     this.#newItemId = parts.newItemId;
     this.phases = new Phases((event) => this.emit(event));
   }
 
   /** Nothing is told after the step has its result: a node that was abandoned may still be on its way. */
-  emit: Emit = (event) => (this.#closed ? undefined : this.#emit(event));
+  emit: Emit = (event) => {
+    if (this.#closed) {
+      return undefined;
+    }
+    const told = this.#emit(event);
+    this.#begun.resolve();
+    return told;
+  };
 
   newSpokenMessage(): SpokenMessage {
     this.speaking = new SpokenMessage({ emit: this.emit, phases: this.phases, newItemId: this.#newItemId });
     return this.speaking;
   }
 
+  /**
+   * Asks for the first message before the graph has got there: what it will ask with is known when the step begins.
+   * Resolves when the first token has been told, or when there will be none, so that starting the graph, which keeps
+   * the process busy for milliseconds, never stands before that token.
+   */
+  askAhead(messageCount: number, ask: () => Promise<ModelMessage>): Promise<void> {
+    const message = ask();
+    // Whoever takes it sees how it ended; when nobody does, the step has failed for another reason.
+    message.catch(() => undefined).finally(() => this.#begun.resolve());
+    this.#ahead = { messageCount, message };
+    return this.#begun.promise;
+  }
+
+  /** The message that was asked ahead, for the first node run that wants one. */
+  takeAhead(messageCount: number): Promise<ModelMessage> | null {
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    if (ahead !== null && ahead.messageCount !== messageCount) {
+      throw new PlatformError("engine_failed", "The graph's messages are not those the model was asked with.");
+    }
+    return ahead?.message ?? null;
+  }
+
+  /** The step has its result: nothing is told any more, and nothing is still being asked. */
   close(): void {
     this.#closed = true;
+    this.#unfollow();
+    this.#stop.abort(new PlatformError("run_cancelled", "The step has ended."));
   }
+}
+
+interface AskedAhead {
+  readonly messageCount: number;
+  readonly message: Promise<ModelMessage>;
 }

@@ -1,7 +1,7 @@
 /**
- * LangGraph's checkpoints in the transcript of a conversation. Every put is durable when it resolves, except the one
- * that only takes the input in: it goes with the next, because a run that dies before is run again from its message.
- * A refused append refuses every later put, so a graph under `durability: "sync"` stops at once.
+ * LangGraph's checkpoints in the transcript of a conversation. Every put is durable when it resolves, except while the
+ * saver is held: what is put then goes with the next one after. A refused append refuses every later put, so a graph
+ * under `durability: "sync"` stops at once.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
@@ -31,8 +31,6 @@ export interface TranscriptSaverOptions {
   readonly salt: string;
   /** `newest` keeps what is needed to go on, `all` every checkpoint. */
   readonly keep: "newest" | "all";
-  /** Whether the checkpoint that takes the input in waits for the next one. */
-  readonly holdInput: boolean;
 }
 
 interface Place {
@@ -53,6 +51,7 @@ interface Saved {
 export class TranscriptSaver extends BaseCheckpointSaver {
   readonly #options: TranscriptSaverOptions;
   readonly #saved = new Map<string, Saved>();
+  #held = false;
 
   constructor(options: TranscriptSaverOptions) {
     super(strictSerializer);
@@ -62,6 +61,11 @@ export class TranscriptSaver extends BaseCheckpointSaver {
   /** Last durable entry of the main stream, or `null`. */
   leaf(conversationId: string): string | null {
     return this.#saved.get(conversationId)?.leaf ?? null;
+  }
+
+  /** Value of a channel in the newest checkpoint of the main stream. */
+  newestValue(conversationId: string, channel: string): unknown {
+    return this.#saved.get(conversationId)?.lines.get("")?.get(undefined)?.values.get(channel);
   }
 
   /** Size of the newest durable checkpoint of the main stream, without the items it refers to. */
@@ -80,9 +84,23 @@ export class TranscriptSaver extends BaseCheckpointSaver {
     saved.sizeBytes = last?.body.byteLength ?? 0;
   }
 
-  /** Makes everything durable, the held input included. */
+  /** From now on puts resolve at once and wait for the first one after `release`. */
+  hold(): void {
+    this.#held = true;
+  }
+
+  release(): void {
+    this.#held = false;
+  }
+
+  /** Makes everything durable, also what is held. */
   async flush(conversationId: string): Promise<void> {
     await this.#of(conversationId).writer.flush();
+  }
+
+  /** Whether an append was refused: then nothing more is written, and the session is over. */
+  refused(conversationId: string): boolean {
+    return this.#saved.get(conversationId)?.writer.refused ?? false;
   }
 
   /** Resolves when nothing is on its way to the transcript. */
@@ -144,7 +162,7 @@ export class TranscriptSaver extends BaseCheckpointSaver {
     const saved = this.#of(place.conversationId);
     const parentId = place.checkpointId ?? null;
     this.#line(saved, place.namespace).put({ checkpoint, metadata, parentId, newVersions });
-    if (!(this.#options.holdInput && metadata.source === "input")) {
+    if (!this.#held) {
       await saved.writer.flush();
     }
     return configOf(place, checkpoint.id);
@@ -160,7 +178,8 @@ export class TranscriptSaver extends BaseCheckpointSaver {
       throw new TypeError("Writes belong to a checkpoint.");
     }
     const saved = this.#of(place.conversationId);
-    if (this.#line(saved, place.namespace).putWrites(place.checkpointId, writes, { source, path })) {
+    const line = this.#line(saved, place.namespace);
+    if (line.putWrites(place.checkpointId, writes, { source, path }) && !this.#held) {
       await saved.writer.flush();
     }
   }
@@ -232,7 +251,11 @@ export class TranscriptSaver extends BaseCheckpointSaver {
 }
 
 function placeOf(config: RunnableConfig): Place | null {
-  const { thread_id: conversationId, checkpoint_ns: namespace, checkpoint_id: checkpointId } = config.configurable ?? {};
+  const {
+    thread_id: conversationId,
+    checkpoint_ns: namespace,
+    checkpoint_id: checkpointId,
+  } = config.configurable ?? {};
   if (conversationId === undefined) {
     return null;
   }

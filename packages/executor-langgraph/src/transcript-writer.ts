@@ -11,6 +11,7 @@ export class TranscriptWriter {
   readonly #durable: (entries: readonly TranscriptEntry[]) => void;
   #waiting: Promise<void> | null = null;
   #writing: Promise<void> = Promise.resolve();
+  #refused = false;
 
   constructor(
     log: TranscriptLog,
@@ -20,6 +21,11 @@ export class TranscriptWriter {
     this.#log = log;
     this.#collect = collect;
     this.#durable = durable;
+  }
+
+  /** Whether an append failed: what is in memory and what is durable may differ from then on. */
+  get refused(): boolean {
+    return this.#refused;
   }
 
   /** Resolves when everything there is to write now is durable. After a failure nothing is written any more. */
@@ -45,7 +51,12 @@ export class TranscriptWriter {
   async #write(): Promise<void> {
     const entries = this.#collect();
     if (entries.length > 0) {
-      await this.#log.append(entries);
+      try {
+        await this.#log.append(entries);
+      } catch (error) {
+        this.#refused = true;
+        throw error;
+      }
       this.#durable(entries);
     }
   }
