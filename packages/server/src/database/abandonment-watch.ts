@@ -50,7 +50,8 @@ export class AbandonmentWatch implements AsyncDisposable {
 
 /** The command that looks. Sources run as they are under a Node that takes types out; built code runs built. */
 function look(dataDir: string): readonly string[] {
-  const fromSource = import.meta.url.endsWith(".ts");
-  const program = fileURLToPath(new URL(fromSource ? "./abandoned.ts" : "./abandoned.js", import.meta.url));
-  return [process.execPath, ...(fromSource ? ["--conditions=@signalbox/source"] : []), program, dataDir];
+  const program = fileURLToPath(new URL("./abandoned.ts", import.meta.url));
+  return import.meta.url.endsWith(".ts")
+    ? [process.execPath, "--conditions=@signalbox/source", program, dataDir]
+    : [process.execPath, program.replace(/\.ts$/, ".js"), dataDir];
 }

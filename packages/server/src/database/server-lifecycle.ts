@@ -14,6 +14,7 @@ import { findPlatformPackage } from "./platform-package.ts";
 import { judge } from "./process-identity.ts";
 import { becomesReady, startServer, stopServer } from "./server-process.ts";
 import { findRunning, readRecord, removeRecord, writeRecord, type RunningServer } from "./server-record.ts";
+import { CREATE_DATABASE, WHICH_CLUSTER } from "./server-statements.ts";
 import { prepareRuntime, SHARED_RUNTIMES_DIR } from "./server-runtime.ts";
 import { chooseServerUser, ownerOf, thisUser, type ServerUser } from "./server-user.ts";
 import { makeSocketDirectory, removeSocketDirectory, restoreSocketDirectory, socketPath } from "./socket-directory.ts";
@@ -148,12 +149,7 @@ async function socketDirectory(layout: Layout, user: ServerUser, shared: boolean
 async function demandOurDatabase(layout: Layout, running: RunningServer): Promise<void> {
   const identifier = await systemIdentifier(layout.clusterDir);
   await withClient(embeddedConfig(running.socketDir, "postgres"), CONNECT_TIMEOUT_MS, async (client) => {
-    const { rows } = await client.query<{ identifier: string; present: boolean }>(
-      `select system_identifier::text as identifier,
-              exists (select from pg_database where datname = $1) as present
-         from pg_control_system()`,
-      [DATABASE_NAME],
-    );
+    const { rows } = await client.query<{ identifier: string; present: boolean }>(WHICH_CLUSTER, [DATABASE_NAME]);
     if (rows[0]?.identifier !== identifier) {
       throw databaseError(
         "held_by_another_server",
@@ -161,7 +157,7 @@ async function demandOurDatabase(layout: Layout, running: RunningServer): Promis
       );
     }
     if (!rows[0].present) {
-      await client.query(`create database ${DATABASE_NAME}`);
+      await client.query(CREATE_DATABASE);
     }
   });
 }

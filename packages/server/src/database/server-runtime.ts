@@ -95,8 +95,9 @@ async function readLinks(nativeDir: string): Promise<readonly LibraryLink[]> {
       error,
     );
   }
+  const entries: readonly unknown[] = Array.isArray(list) ? list : [];
   const links: LibraryLink[] = [];
-  for (const entry of Array.isArray(list) ? (list as readonly unknown[]) : []) {
+  for (const entry of entries) {
     if (typeof entry === "object" && entry !== null && "source" in entry && "target" in entry) {
       links.push({ existing: inside(entry.source), made: inside(entry.target) });
     }
