@@ -23,3 +23,6 @@ export { stdioServerCommand, type StdioServerOptions } from "./neighbours/stdio-
 export { presetTools, type PresetOptions } from "./neighbours/preset-tools.ts";
 export type { RecordedCall, ScriptedTool, ScriptedTools, ToolAnswer, ToolContext } from "./neighbours/scripted-tool.ts";
 export { MemoryTranscript } from "./scripted/memory-transcript.ts";
+export { playMessage, type Action } from "./scripted/play.ts";
+export { createScriptedExecutor } from "./scripted/scripted-executor.ts";
+export { startPlatformDouble, type PlatformDouble, type PlatformDoubleOptions } from "./scripted/platform-double.ts";

@@ -7,9 +7,11 @@ export interface InstanceOptions {
   /** Asked anew for every request: the tools of a server may change under its users. */
   readonly tools: () => ScriptedTools;
   readonly book: CallBook;
+  /** Aborted when the caller's connection is gone, where a connection serves one request. */
+  readonly gone: AbortSignal | null;
 }
 
-export function mcpInstance({ name, tools, book }: InstanceOptions): Server {
+export function mcpInstance({ name, tools, book, gone }: InstanceOptions): Server {
   const server = new Server({ name, version: "1.0.0" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({ tools: toolDefinitions(tools()) }));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
@@ -20,7 +22,7 @@ export function mcpInstance({ name, tools, book }: InstanceOptions): Server {
     }
     const input = params.arguments ?? {};
     const meta = { ...mcpReq._meta };
-    const { signal } = mcpReq;
+    const signal = gone === null ? mcpReq.signal : AbortSignal.any([mcpReq.signal, gone]);
     const earlierCalls = book.calls.filter((call) => call.tool === params.name).length;
     const call = book.open({ tool: params.name, input, meta });
     try {

@@ -41,9 +41,9 @@ export async function startMcpServer(options: McpServerOptions): Promise<McpNeig
   let { tools } = options;
   const { changed, waitFor } = newWatchers();
   const book = newCallBook({ callsFile: options.callsFile, onChange: changed });
-  const handler = createMcpHandler(() => mcpInstance({ name: options.name ?? "scripted", tools: () => tools, book }), {
-    responseMode: "json",
-  });
+  const handler = createMcpHandler(({ requestInfo }) =>
+    mcpInstance({ name: options.name ?? "scripted", tools: () => tools, book, gone: requestInfo?.signal ?? null }),
+  );
   const working = new Set<Promise<void>>();
   const server = createServer((incoming, response) => {
     const work = relay({ incoming, response }, handler, options.token ?? null)

@@ -20,7 +20,7 @@ const { values } = parseArgs({
 
 const book = newCallBook({ callsFile: values.calls });
 const tools = presetTools({ slowMs: numberOf(values["slow-ms"]), hugeBytes: numberOf(values["huge-bytes"]) });
-serveStdio(() => mcpInstance({ name: values.name ?? "scripted", tools: () => tools, book }));
+serveStdio(() => mcpInstance({ name: values.name ?? "scripted", tools: () => tools, book, gone: null }));
 
 function numberOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text);

@@ -102,7 +102,10 @@ async function scriptOptions(files: readonly string[]): Promise<SimOptions> {
   const answers: ScriptedAnswer[] = [];
   let scripts: SimOptions["scripts"];
   for (const file of files) {
-    const value = file.endsWith(".json") ? parseJson(await readFile(file, "utf8")) : undefined;
+    const text = await readFile(file, "utf8").catch((cause: unknown) => {
+      throw new PlatformError("invalid_request", `The script ${file} cannot be read.`, { cause });
+    });
+    const value = file.endsWith(".json") ? parseJson(text) : undefined;
     const isRecorded =
       value === undefined ||
       (typeof value === "object" && value !== null && ("chunks" in value || "sequence" in value));

@@ -22,7 +22,7 @@ export async function playStream(exchange: Exchange, wire: Wire, envelope: Envel
   const encoder = wire.encoder(envelope);
   begin(exchange, { status: 200, headers: { ...STREAM_HEADERS, ...requestIdHeader(exchange, wire) } });
   let pending = encoder.begin();
-  let dueAtMs = 0;
+  let dueAtMs = nowMs();
   let isOpen = false;
   for (const action of actions) {
     if (pacer.stopped) {
@@ -44,6 +44,9 @@ export async function playStream(exchange: Exchange, wire: Wire, envelope: Envel
           await write(exchange, pending);
           pending = "";
           await pauseUntil(exchange, encoder, dueAtMs);
+          if (pacer.stopped) {
+            return;
+          }
         }
         pending += encoder.token(action.text ?? stampToken());
         record.tokenCount += 1;
@@ -56,6 +59,7 @@ export async function playStream(exchange: Exchange, wire: Wire, envelope: Envel
         await write(exchange, pending);
         pending = "";
         await pauseUntil(exchange, encoder, nowMs() + action.ms);
+        dueAtMs = nowMs();
         break;
       case "break":
         await breakStream(exchange, action.how, { pending, encoder, isOpen });

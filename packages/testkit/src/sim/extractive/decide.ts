@@ -7,7 +7,7 @@ import { objectOf, parseJson } from "../json.ts";
 import type { PlayedAnswer, ScriptPart } from "../script.ts";
 import { baseName, fileTools, kindOf } from "./file-tools.ts";
 import { callKey, type Findings, findingsOf } from "./findings.ts";
-import { ENOUGH_COVERAGE, type NextCall, nextLookup } from "./lookup.ts";
+import { ENOUGH_COVERAGE, type LookupState, type NextCall, nextLookup } from "./lookup.ts";
 import { recall, tellsSomething } from "./memory.ts";
 import { readMessage, type Source } from "./message.ts";
 import { firstQuotes, pickQuotes, type Quotes } from "./quotes.ts";
@@ -67,7 +67,7 @@ function situationOf(request: SimRequest, options: DecideOptions): Situation {
   const findings = findingsOf(request);
   const passages = messages.toReversed().flatMap((message) => message.passages);
   const sources = [...passages, ...findings.sources.toReversed()];
-  const own = subjectWords(question);
+  const own = subjectWords(question.replaceAll(PATH, lastName));
   // "And why?" is about what the message before it was about.
   const before = messages.at(-2)?.question ?? "";
   const wanted = own.length > 0 || before === "" ? own : subjectWords(before);
@@ -110,9 +110,22 @@ function chosenCall(situation: Situation): NextCall | null {
     findings,
     wanted,
     coverage: quotes.coverage,
-    namedRoot: /(?:^|[\s"'`(])(\/[\w./-]+[\w-])/.exec(`${question}\n${request.system}`)?.[1] ?? null,
+    named: namedPaths(`${question}\n${request.system}`),
     mostCalls: options.mostCalls,
   });
+}
+
+/** Absolute paths. Where to look is not what the question is about, only the last name may be. */
+const PATH = /(?<=^|[\s"'`(])(?:\/[\w.-]+)+\/?(?=[\s"'`),.?!:;]|$)/gm;
+
+function lastName(path: string): string {
+  return path.split("/").findLast((name) => name !== "") ?? "";
+}
+
+function namedPaths(text: string): LookupState["named"] {
+  const paths = (text.match(PATH) ?? []).map((path) => path.replace(/[./]+$/, ""));
+  const isFile = (path: string) => /\.\w{1,8}$/.test(path);
+  return { file: paths.find(isFile) ?? null, folder: paths.find((path) => !isFile(path)) ?? null };
 }
 
 /** Tools the message asks for by name: "call refund_order", "use the weather tool". */

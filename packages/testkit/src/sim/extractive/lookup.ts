@@ -21,13 +21,14 @@ export interface LookupState {
   readonly wanted: readonly string[];
   /** How much of the question is answered by what is known, 0 to 1. */
   readonly coverage: number;
-  /** Where to look when no tool says: a directory the message or the instructions name. */
-  readonly namedRoot: string | null;
+  /** Paths the message or the instructions name: a file to read, a folder to look in when no tool says where. */
+  readonly named: { readonly file: string | null; readonly folder: string | null };
   readonly mostCalls: number;
 }
 
 export const ENOUGH_COVERAGE = 0.6;
 const MOST_READS = 3;
+const MOST_LISTS = 3;
 const MOST_FAILURES = 2;
 const READABLE = /\.(?:md|mdx|txt|rst|adoc|json|ya?ml|toml|csv|html?|ts|js|mjs|py|sql|proto|log)$|\/[^./]+$|^[^./]+$/i;
 
@@ -38,8 +39,17 @@ export function nextLookup(state: LookupState): NextCall | null {
   if (isDone) {
     return null;
   }
-  for (const step of [askRoots, readPromising, listRoot, search, listDirectory, readAnything]) {
-    const call = step(state);
+  for (const choose of [
+    readNamed,
+    askRoots,
+    readPromising,
+    listRoot,
+    search,
+    readOverview,
+    listDirectory,
+    readAnything,
+  ]) {
+    const call = choose(state);
     if (call !== null) {
       return call;
     }
@@ -59,8 +69,13 @@ function askRoots(state: LookupState): NextCall | null {
   return state.findings.roots.length > 0 ? null : attempt(state, state.tools.roots, {});
 }
 
-function rootsOf({ findings, namedRoot }: LookupState): readonly string[] {
-  return findings.roots.length > 0 ? findings.roots : [namedRoot ?? "."];
+function rootsOf({ findings, named }: LookupState): readonly string[] {
+  return findings.roots.length > 0 ? findings.roots : [named.folder ?? "."];
+}
+
+function readNamed(state: LookupState): NextCall | null {
+  const { file } = state.named;
+  return file === null || state.findings.readPaths.has(file) ? null : read(state, file);
 }
 
 function listRoot(state: LookupState): NextCall | null {
@@ -83,15 +98,14 @@ function search(state: LookupState): NextCall | null {
   return attempt(state, tool, searchInput(tool, { path: root, pattern }));
 }
 
-/** The unlisted directory whose name says most, else the first one: but not before the root is known. */
+/** The unlisted folder whose name says most, else the first one; a few of them, not a whole tree. */
 function listDirectory(state: LookupState): NextCall | null {
   const lister = state.tools.list ?? state.tools.tree;
   const unlisted = state.findings.directories.filter(
     (path) => !state.findings.listed.has(path) && !/(?:^|\/)(?:\.|node_modules|dist)/.test(path),
   );
   const best = ranked(unlisted, state)[0];
-  const unread = unreadFiles(state);
-  if (lister === null || best === undefined || (best.score === 0 && unread.length > 0)) {
+  if (lister === null || best === undefined || attemptsOf(state, lister) >= MOST_LISTS) {
     return null;
   }
   return attempt(state, lister, pathInput(lister, best.path));
@@ -102,20 +116,27 @@ function readPromising(state: LookupState): NextCall | null {
   return best === undefined || best.score === 0 ? null : read(state, best.path);
 }
 
-/** Nothing promises anything: an overview first, then in order, but never a whole folder. */
+/** Nothing promises anything: an overview may say where to look. */
+function readOverview(state: LookupState): NextCall | null {
+  const path = unreadFiles(state).find((file) => /(?:^|\/)(?:readme|index|overview)\.\w+$/i.test(file));
+  return path === undefined ? null : read(state, path);
+}
+
+/** In order, but never a whole folder. */
 function readAnything(state: LookupState): NextCall | null {
-  const overview = /(?:^|\/)(?:readme|index|overview)\.\w+$/i;
-  const files = unreadFiles(state);
-  const path = files.find((file) => overview.test(file)) ?? files[0];
+  const path = unreadFiles(state)[0];
   return path === undefined ? null : read(state, path);
 }
 
 function read(state: LookupState, path: string): NextCall | null {
-  const { tools, findings } = state;
-  const reads = [...findings.attempts].filter((key) => tools.read !== null && key.startsWith(`${tools.read.name} `));
-  return tools.read === null || reads.length >= MOST_READS
+  const reader = state.tools.read;
+  return reader === null || attemptsOf(state, reader) >= MOST_READS
     ? null
-    : attempt(state, tools.read, pathInput(tools.read, path));
+    : attempt(state, reader, pathInput(reader, path));
+}
+
+function attemptsOf({ findings }: LookupState, tool: OfferedTool): number {
+  return [...findings.attempts].filter((key) => key.startsWith(`${tool.name} `)).length;
 }
 
 function unreadFiles({ findings, tools }: LookupState): readonly string[] {

@@ -16,6 +16,8 @@ const ASKS_BEFORE =
 const PERSONAL =
   /^(?:full |first |last )?(?:name|age|birthday|job|city|country|hometown|email|code ?word|favou?rite .*)$/i;
 
+const NAME = subjectWords("name").join(" ");
+
 export interface Recollection {
   /** Entries before the question, oldest first. */
   readonly earlier: readonly Entry[];
@@ -61,7 +63,7 @@ function statedValue(mine: string, said: readonly string[]): string | null {
       }
     }
     const called = [...text.matchAll(CALLED)].at(-1)?.[1];
-    if (wanted === "nam" && called !== undefined) {
+    if (wanted === NAME && called !== undefined) {
       return called.trim();
     }
   }
