@@ -23,6 +23,13 @@ begin
   return v_sequence;
 end $$;
 
+-- The newest sequence, for the doorbell that is rung after the commit.
+create function signalbox.newest(p_conversation text) returns bigint
+language plpgsql as $$
+begin
+  return (select c.last_sequence from signalbox.conversation c where c.id = p_conversation);
+end $$;
+
 -- The newest sequence, or null when the viewer may not see the conversation.
 create function signalbox.event_head(p_tenant text, p_user text, p_conversation text) returns bigint
 language plpgsql as $$

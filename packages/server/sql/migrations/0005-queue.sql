@@ -86,6 +86,7 @@ declare
   v_message signalbox.message;
   v_before signalbox.message;
   v_leaf text;
+  v_sequence bigint;
   v_history boolean;
   v_visible json := '[]';
   v_unknown boolean := false;
@@ -96,7 +97,7 @@ begin
   where m.conversation_id = p_run.conversation_id and m.position = (p_run.position - 1) * 2;
   v_history := exists (select from signalbox.message m
     where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and m.role = 'assistant');
-  select c.leaf_entry into strict v_leaf from signalbox.conversation c where c.id = p_run.conversation_id;
+  select c.leaf_entry, c.last_sequence into strict v_leaf, v_sequence from signalbox.conversation c where c.id = p_run.conversation_id;
   if p_again then
     select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
                              order by last.item_id), '[]')
@@ -120,7 +121,7 @@ begin
     'lastUserMessageAgeMs', signalbox.unix_ms(v_message.created_at) - signalbox.unix_ms(v_before.created_at),
     'lastUserSnippet', left(v_before.text, 400),
     'leaf', v_leaf, 'hasHistory', v_history, 'cancelRequested', p_run.cancel_requested_at is not null,
-    'visibleItems', v_visible, 'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion);
+    'visibleItems', v_visible, 'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $$;
 
 create function signalbox.unix_ms(p_at timestamptz) returns bigint

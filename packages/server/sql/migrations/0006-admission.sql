@@ -65,7 +65,7 @@ begin
     insert into signalbox.snapshot (tenant_id, hash, body) values (p_tenant, p_snapshot_hash, p_snapshot_body)
     on conflict do nothing;
   elsif not exists (select from signalbox.snapshot s where s.tenant_id = p_tenant and s.hash = p_snapshot_hash) then
-    return json_build_object('code', 'snapshot_missing');
+    return json_build_object('missing', true);
   end if;
 
   v_at := signalbox.clock();
@@ -111,7 +111,7 @@ begin
   end if;
   return json_build_object('kind', 'admitted', 'messageId', p_message, 'runId', p_run,
     'accepted', case when v_before = 0 then 'started' else 'queued' end, 'position', v_before, 'cursor', v_cursor,
-    'claim', v_claim);
+    'claim', v_claim, 'sequence', signalbox.newest(p_conversation));
 end $$;
 
 -- Marks the cancel of an owned run, ends one that nobody owns. The exclusive lock waits for every intent that is being
@@ -135,7 +135,7 @@ begin
   select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
 
   if v_run.state not in ('queued', 'admitted', 'suspended', 'running') then
-    return json_build_object('kind', 'already_ended', 'state', v_run.state, 'conversationId', v_conversation);
+    return json_build_object('kind', 'already_ended', 'state', v_run.state);
   end if;
   if v_run.cancel_requested_at is null then
     update signalbox.run set cancel_requested_at = signalbox.clock() where id = p_run;
@@ -144,7 +144,7 @@ begin
   if v_run.state = 'running' then
     update signalbox.ownership set cancel_at = signalbox.clock()
     where conversation_id = v_conversation and cancel_at is null;
-    return json_build_object('kind', 'requested', 'state', v_run.state, 'conversationId', v_conversation);
+    return json_build_object('kind', 'requested', 'state', v_run.state);
   end if;
 
   perform signalbox.end_run(v_run, v_generation, 'cancelled', 'user_cancel', null, null);
@@ -153,5 +153,6 @@ begin
   else
     perform signalbox.hand_over(v_conversation);
   end if;
-  return json_build_object('kind', 'ended', 'state', 'cancelled', 'conversationId', v_conversation);
+  return json_build_object('kind', 'ended', 'state', 'cancelled', 'conversationId', v_conversation,
+                           'sequence', signalbox.newest(v_conversation));
 end $$;

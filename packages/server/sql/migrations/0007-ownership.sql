@@ -90,7 +90,8 @@ begin
 end $$;
 
 -- Claims for a live process, within the room it has for each runtime: first what dead processes left behind, which is
--- few and overdue, then what is ready, oldest first. Locked rows are somebody else's and skipped.
+-- few and overdue, then what is ready, oldest first. Locked rows are somebody else's and skipped. A process that was
+-- declared dead gets one row, the refusal.
 create function signalbox.claim(p_process integer, p_room jsonb, p_limit integer) returns setof json
 language plpgsql as $$
 declare
@@ -101,6 +102,7 @@ declare
   v_claim json;
 begin
   if not signalbox.process_lives(p_process) then
+    return next json_build_object('code', 'stale_generation');
     return;
   end if;
   for v_conversation, v_runtime in
@@ -143,6 +145,7 @@ declare
   v_conversation text;
 begin
   if not signalbox.process_lives(p_process) then
+    return next json_build_object('code', 'stale_generation');
     return;
   end if;
   for v_conversation in
@@ -206,7 +209,8 @@ begin
   where conversation_id = p_conversation;
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
-  perform signalbox.note_admitted(v_run, p_generation + 1);
+  perform signalbox.audit(v_run.tenant_id, 'run_admitted', v_run.actor, p_conversation, v_run.id, p_generation + 1,
+    '{"messageId":' || signalbox.quoted(v_run.message_id) || '}');
   return json_build_object('kind', 'released');
 end $$;
 
@@ -237,6 +241,9 @@ begin
   if not found then
     return json_build_object('code', 'slot_unknown');
   end if;
+  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
+  update signalbox.slot s set run_id = null, generation = null
+  where s.conversation_id = p_conversation and s.token_hash <> p_token_hash and s.generation = p_generation;
   delete from signalbox.slot s
   where s.conversation_id = p_conversation and s.token_hash <> p_token_hash
     and s.bound_at < signalbox.clock() - interval '1 hour';

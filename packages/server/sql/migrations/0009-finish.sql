@@ -129,7 +129,7 @@ begin
     select t.leaf, t.digest into strict v_tip
     from signalbox.transcript_tip(p_conversation, v_turn, v_run.conclusion ->> 'rung') t;
     if v_tip.leaf is distinct from p_leaf or encode(v_tip.digest, 'hex') is distinct from p_digest then
-      return json_build_object('code', 'transcript_corrupt');
+      return json_build_object('code', 'transcript_not_durable');
     end if;
   end if;
   if p_answer is not null then
@@ -143,17 +143,19 @@ begin
   perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, p_rung, p_leaf, decode(p_digest, 'hex'));
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
-  return json_build_object('nextRunId', signalbox.hand_over(p_conversation));
+  return json_build_object('nextRunId', signalbox.hand_over(p_conversation), 'sequence', signalbox.newest(p_conversation));
 end $$;
 
 -- What was said before this run, oldest first: the last `p_limit` messages of the history.
-create function signalbox.history_before(p_conversation text, p_position bigint, p_limit integer)
+create function signalbox.history_before(p_run text, p_limit integer)
 returns table (role text, text text)
 language sql stable
 begin atomic
   select recent.role, recent.text
-  from (select m.role, m.text, m.position from signalbox.message m
-        where m.conversation_id = p_conversation and m.position < p_position * 2
+  from (select m.role, m.text, m.position
+        from signalbox.run r join signalbox.message m
+          on m.conversation_id = r.conversation_id and m.position < r.position * 2
+        where r.id = p_run
         order by m.position desc limit p_limit) as recent
   order by recent.position;
 end;

@@ -121,7 +121,7 @@ begin
 end $$;
 
 -- The gate of this call is dead. What it may have spent is estimated from what was sent.
-create function signalbox.lose_model_call(p_call text) returns void
+create function signalbox.lose_model_call(p_call text) returns json
 language plpgsql as $$
 declare
   v_call signalbox.model_call;
@@ -138,9 +138,11 @@ begin
   if found then
     perform signalbox.note_usage(v_run, v_call);
   end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $$;
 
-create function signalbox.lose_tool_call(p_call text) returns void
+create function signalbox.lose_tool_call(p_call text) returns json
 language plpgsql as $$
 declare
   v_call signalbox.tool_call;
@@ -156,6 +158,8 @@ begin
   if found then
     perform signalbox.note_tool_finished(v_run, v_call);
   end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $$;
 
 -- Calls of this run whose gate is dead.

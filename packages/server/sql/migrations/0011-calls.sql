@@ -13,7 +13,7 @@ begin
   update signalbox.run set model_call_count = model_call_count + 1
   where id = v_run.id and model_call_count < model_call_limit;
   if not found then
-    return json_build_object('code', 'budget_exhausted');
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its model calls.');
   end if;
   insert into signalbox.model_call (id, tenant_id, run_id, conversation_id, generation, process, state, wire,
                                     requested_model, rules, request_bytes, started_at)
@@ -46,8 +46,7 @@ begin
   where id = p_call and state = 'executing'
   returning * into v_call;
   if not found then
-    return (select json_build_object('proposalsAccepted', coalesce(m.proposals_accepted, false),
-                                     'conversationId', m.conversation_id)
+    return (select json_build_object('proposalsAccepted', coalesce(m.proposals_accepted, false))
             from signalbox.model_call m where m.id = p_call);
   end if;
   perform signalbox.note_usage(v_run, v_call);
@@ -58,7 +57,8 @@ begin
     v_accepted := signalbox.propose(v_run, v_call, p_proposals);
   end if;
   update signalbox.model_call set proposals_accepted = v_accepted where id = p_call;
-  return json_build_object('proposalsAccepted', v_accepted, 'conversationId', v_call.conversation_id);
+  return json_build_object('proposalsAccepted', v_accepted, 'conversationId', v_call.conversation_id,
+                           'sequence', signalbox.newest(v_call.conversation_id));
 end $$;
 
 -- Records the calls of one model message, or none: a message that gives a known id other arguments, or one id twice, is
@@ -106,18 +106,12 @@ create function signalbox.propose_new(p_run signalbox.run, p_call signalbox.mode
                                       p_proposal jsonb) returns void
 language plpgsql as $$
 declare
-  v_state text := case when p_proposal ->> 'server' is null then 'denied' else 'proposed' end;
-  v_before signalbox.tool_call;
+  v_denied boolean := p_proposal ->> 'server' is null;
   v_call signalbox.tool_call;
 begin
-  if v_state = 'proposed' and p_proposal ->> 'effect' in ('write', 'irreversible') then
-    v_before := signalbox.same_effect(p_run.id, p_call.generation, p_proposal);
-    v_state := coalesce(v_before.state, v_state);
-  end if;
   insert into signalbox.tool_call (
     id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name, server, tool, title, effect,
-    definition_hash, arguments, arguments_digest, state, generation, replay_of, result, result_summary, error_code,
-    denial, proposed_at, finished_at)
+    definition_hash, arguments, arguments_digest, state, generation, error_code, denial, proposed_at, finished_at)
   values (
     p_proposal ->> 'toolCallId', p_run.tenant_id, p_run.id, p_run.conversation_id, p_call.id, p_ordinal,
     p_proposal ->> 'toolUseId', p_proposal ->> 'name', p_proposal ->> 'server', p_proposal ->> 'tool',
@@ -125,31 +119,12 @@ begin
               where t.tenant_id = p_run.tenant_id and t.server = p_proposal ->> 'server'
                 and t.tool = p_proposal ->> 'tool'), p_proposal ->> 'tool', p_proposal ->> 'name'),
     p_proposal ->> 'effect', p_proposal ->> 'definitionHash', p_proposal ->> 'argumentsJson',
-    p_proposal ->> 'argumentsDigest', v_state, p_call.generation, v_before.id, v_before.result,
-    v_before.result_summary, case v_state when 'denied' then 'tool_not_allowed' else v_before.error_code end,
-    case v_state when 'denied' then 'This agent has no tool of that name.' end,
-    signalbox.clock(), case v_state when 'proposed' then null else signalbox.clock() end)
+    p_proposal ->> 'argumentsDigest', case when v_denied then 'denied' else 'proposed' end, p_call.generation,
+    case when v_denied then 'tool_not_allowed' end,
+    case when v_denied then 'This agent has no tool of that name.' end,
+    signalbox.clock(), case when v_denied then signalbox.clock() end)
   returning * into strict v_call;
-  if v_state = 'denied' then
+  if v_denied then
     perform signalbox.note_tool_finished(p_run, v_call);
   end if;
-end $$;
-
--- A turn that runs again may propose under a new id what an earlier generation has done already: the same tool, the same
--- definition, the same arguments, matched one to one. Such a call gets that outcome and is not executed.
-create function signalbox.same_effect(p_run text, p_generation bigint, p_proposal jsonb) returns signalbox.tool_call
-language plpgsql as $$
-declare
-  v_before signalbox.tool_call;
-begin
-  select t.* into v_before from signalbox.tool_call t
-  where t.run_id = p_run and t.generation < p_generation and t.replay_of is null
-    and t.state in ('succeeded', 'unknown') and t.effect in ('write', 'irreversible')
-    and t.server = p_proposal ->> 'server' and t.tool = p_proposal ->> 'tool'
-    and t.definition_hash is not distinct from p_proposal ->> 'definitionHash'
-    and t.arguments_digest = p_proposal ->> 'argumentsDigest'
-    and not exists (select from signalbox.tool_call n where n.replay_of = t.id and n.generation = p_generation)
-  order by t.proposed_at, t.ordinal
-  limit 1;
-  return v_before;
 end $$;

@@ -16,6 +16,25 @@ begin
   return v_call;
 end $$;
 
+-- A turn that runs again may ask under a new id for what an earlier generation has done already: the same tool, the same
+-- definition, the same arguments, matched one to one. Such a call gets that outcome and is not executed.
+create function signalbox.same_effect(p_call signalbox.tool_call) returns signalbox.tool_call
+language plpgsql as $$
+declare
+  v_before signalbox.tool_call;
+begin
+  select t.* into v_before from signalbox.tool_call t
+  where t.run_id = p_call.run_id and t.generation < p_call.generation and t.replay_of is null
+    and t.state in ('succeeded', 'unknown') and p_call.effect in ('write', 'irreversible')
+    and t.server = p_call.server and t.tool = p_call.tool
+    and t.definition_hash is not distinct from p_call.definition_hash
+    and t.arguments_digest = p_call.arguments_digest
+    and not exists (select from signalbox.tool_call n where n.replay_of = t.id and n.generation = p_call.generation)
+  order by t.proposed_at, t.ordinal
+  limit 1;
+  return v_before;
+end $$;
+
 create function signalbox.open_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text,
                                          p_digest text) returns json
 language plpgsql as $$
@@ -34,27 +53,45 @@ begin
       perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
       return json_build_object('code', 'tool_not_proposed');
     when v_call.state in ('succeeded', 'failed') then
-      return json_build_object('kind', 'replay', 'toolCallId', v_call.id, 'state', v_call.state,
-                               'resultJson', v_call.result);
+      return signalbox.replay_of(v_call);
     when v_call.state in ('executing', 'unknown') then
       return json_build_object('code', 'tool_outcome_unknown');
-    when v_call.state in ('denied', 'awaiting_approval') then
+    when v_call.state = 'awaiting_approval' or v_call.server is null then
       return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
+    when v_call.state = 'denied' then
+      return signalbox.replay_of(v_call);
     else
       return signalbox.start_tool_call(v_run, v_call, p_process);
   end case;
 end $$;
 
+create function signalbox.replay_of(p_call signalbox.tool_call) returns json
+language sql
+return json_build_object('kind', 'replay', 'toolCallId', p_call.id, 'state', p_call.state, 'resultJson', p_call.result,
+                         'conversationId', p_call.conversation_id, 'sequence', signalbox.newest(p_call.conversation_id));
+
 create function signalbox.start_tool_call(p_run signalbox.run, p_call signalbox.tool_call, p_process integer)
 returns json
 language plpgsql as $$
 declare
+  v_before signalbox.tool_call := signalbox.same_effect(p_call);
   v_call signalbox.tool_call;
 begin
+  if v_before.state = 'unknown' then
+    return json_build_object('code', 'tool_outcome_unknown');
+  elsif v_before.id is not null then
+    update signalbox.tool_call
+    set state = 'succeeded', replay_of = v_before.id, result = v_before.result,
+        result_summary = v_before.result_summary, finished_at = signalbox.clock()
+    where id = p_call.id
+    returning * into strict v_call;
+    perform signalbox.note_tool_finished(p_run, v_call);
+    return signalbox.replay_of(v_call);
+  end if;
   update signalbox.run set tool_call_count = tool_call_count + 1
   where id = p_run.id and tool_call_count < tool_call_limit;
   if not found then
-    return json_build_object('code', 'budget_exhausted');
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its tool calls.');
   end if;
   update signalbox.tool_call set state = 'executing', process = p_process, started_at = signalbox.clock()
   where id = p_call.id
@@ -72,7 +109,7 @@ begin
   -- The row outlives every retry of the call, so its id is the key an upstream can recognise a repetition by.
   return json_build_object('kind', 'execute', 'toolCallId', v_call.id, 'runId', v_call.run_id, 'server', v_call.server,
     'tool', v_call.tool, 'effect', v_call.effect, 'argumentsJson', v_call.arguments, 'idempotencyKey', v_call.id,
-    'conversationId', v_call.conversation_id);
+    'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $$;
 
 create function signalbox.note_denied(p_run signalbox.run, p_call text, p_name text, p_code text, p_reason text)
@@ -102,7 +139,9 @@ begin
   v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
   v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
   update signalbox.tool_call
-  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock()
+  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(),
+      result = json_build_object('isError', true,
+        'content', json_build_array(json_build_object('type', 'text', 'text', p_reason)))
   where id = v_call.id and state in ('proposed', 'awaiting_approval', 'authorized')
   returning * into v_call;
   if found then
@@ -110,7 +149,8 @@ begin
   else
     perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
   end if;
-  return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id);
+  return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $$;
 
 -- Closes the call once, whoever owns the conversation by now, also after its run has ended.
@@ -131,5 +171,6 @@ begin
   if found then
     perform signalbox.note_tool_finished(v_run, v_call);
   end if;
-  return json_build_object('conversationId', v_run.conversation_id);
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $$;

@@ -54,8 +54,8 @@ begin
   return 'dead';
 end $$;
 
--- Declares dead whose lease ran out or whose lock is free. For one lease after the server came up nobody is judged:
--- every session was lost then, and every lease may have run out meanwhile.
+-- Declares dead whose lease ran out or whose lock is free, and answers how many; -1 when the asker itself is dead. For
+-- one lease after the server came up nobody is judged: every session was lost then, and every lease may have run out.
 create function signalbox.bury_processes(p_by integer, p_lease_ms integer) returns integer
 language plpgsql as $$
 declare
@@ -66,7 +66,9 @@ declare
 begin
   insert into signalbox.database_start default values on conflict do nothing;
   select greatest(d.at, pg_postmaster_start_time()) into strict v_since from signalbox.database_start d;
-  if signalbox.clock() < v_since + v_lease or not signalbox.process_lives(p_by) then
+  if not signalbox.process_lives(p_by) then
+    return -1;
+  elsif signalbox.clock() < v_since + v_lease then
     return 0;
   end if;
   for v_process in

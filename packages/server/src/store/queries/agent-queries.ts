@@ -1,5 +1,6 @@
 /** Agents and their revisions. */
 import { canonicalJson, PlatformError, type Actor, type AgentId } from "@signalbox/contract";
+import { actorText } from "../actor-text.ts";
 import { violatedConstraint } from "../database-errors.ts";
 import { beyond, writeAudit } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
@@ -80,7 +81,7 @@ async function insertAgent(transaction: TenantTransaction, agent: NewAgent): Pro
   await writeAudit({
     tenantId: tenant_id,
     action: "agent_created",
-    actor: canonicalJson(agent.actor),
+    actor: actorText(agent.actor),
     conversationId: null,
     facts: canonicalJson({ agentId: id, name, revision: 1, runtime }),
   }).execute(transaction);

@@ -1,6 +1,7 @@
 /** API keys. A key is known by the HMAC of its text; which tenant it opens is not known before it is found. */
 import { canonicalJson, type Actor } from "@signalbox/contract";
 import type { Pool } from "pg";
+import { actorText } from "../actor-text.ts";
 import { translateDatabaseError } from "../database-errors.ts";
 import { FIND_API_KEY } from "../statements/api-key-statements.ts";
 import { beyond, clock, writeAudit } from "../statements/tenant-statements.ts";
@@ -64,7 +65,7 @@ export class ApiKeyQueries {
         await writeAudit({
           tenantId: tenant_id,
           action: "api_key_created",
-          actor: canonicalJson(key.actor),
+          actor: actorText(key.actor),
           conversationId: null,
           facts: canonicalJson({ keyId: id, name, rights }),
         }).execute(transaction);

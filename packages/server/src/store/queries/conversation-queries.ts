@@ -9,6 +9,7 @@ import {
   type RunId,
   type RunState,
 } from "@signalbox/contract";
+import { actorText } from "../actor-text.ts";
 import { violatedConstraint } from "../database-errors.ts";
 import { activeRunOf, queueOf } from "../statements/conversation-statements.ts";
 import { beyond, writeAudit } from "../statements/tenant-statements.ts";
@@ -91,7 +92,7 @@ async function insertConversation(
   conversation: NewConversation,
 ): Promise<ConversationRow> {
   const { tenantId: tenant_id, conversationId: id, agentId: agent_id, title, metadata, actor } = conversation;
-  const created_by = canonicalJson(actor);
+  const created_by = actorText(actor);
   const participant = actor.user;
   try {
     await transaction

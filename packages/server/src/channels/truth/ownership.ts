@@ -1,0 +1,96 @@
+/** An owner's hold on one conversation: each write presents the generation it was claimed under. */
+import type { HistoryEntry, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
+import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal } from "@signalbox/core";
+import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
+import {
+  BIND_SLOT,
+  CHANGE_WORKER,
+  FINISH,
+  HISTORY_BEFORE,
+  RELEASE,
+  SEAL,
+} from "../../store/statements/record-statements.ts";
+import { claimOf, type ClaimFacts } from "./claim-facts.ts";
+import type { GroupCommit } from "./group-commit.ts";
+
+export interface OwnershipParts {
+  /** Connects as `signalbox_run`. */
+  readonly database: Queryable;
+  readonly events: GroupCommit;
+  readonly live: Pick<LiveChannel, "ring">;
+}
+
+export class PostgresOwnership implements Ownership {
+  readonly claim: Claim;
+  readonly #parts: OwnershipParts;
+
+  constructor(claim: Claim, parts: OwnershipParts) {
+    this.claim = claim;
+    this.#parts = parts;
+  }
+
+  async bindSlot(slot: { readonly tokenHash: string; readonly workerId: string }): Promise<void> {
+    const { conversationId, generation } = this.claim;
+    await askRecord(this.#parts.database, BIND_SLOT, [conversationId, generation, slot.tokenHash, slot.workerId]);
+  }
+
+  append(events: readonly OwnerEvent[], turnId: TurnId): Promise<void> {
+    return this.#parts.events.append(this.claim, events, turnId);
+  }
+
+  async changeWorker(options: { readonly attemptLimit: number }): Promise<Ownership> {
+    const { conversationId, generation, snapshot } = this.claim;
+    await this.#parts.events.settled(conversationId);
+    const values = [conversationId, generation, options.attemptLimit];
+    const answer = await askRecord<{ readonly claim: ClaimFacts }>(this.#parts.database, CHANGE_WORKER, values);
+    this.#parts.live.ring(conversationId, answer.claim.sequence);
+    return new PostgresOwnership(claimOf(answer.claim, snapshot), this.#parts);
+  }
+
+  async seal(conclusion: Conclusion): Promise<Seal> {
+    const { conversationId, generation } = this.claim;
+    return askRecord<Seal>(this.#parts.database, SEAL, [conversationId, generation, jsonText(conclusion)]);
+  }
+
+  async finish(finalization: Finalization): Promise<{ readonly nextRunId: RunId | null }> {
+    const { conversationId, generation } = this.claim;
+    const { outcome, reason, error, answer, rung, continuity, leaf, digest, servedModel } = finalization;
+    await this.#parts.events.settled(conversationId);
+    const { nextRunId, sequence } = await askRecord<{ readonly nextRunId: RunId | null; readonly sequence: number }>(
+      this.#parts.database,
+      FINISH,
+      [
+        conversationId,
+        generation,
+        outcome,
+        reason,
+        error === null ? null : jsonText(error),
+        answer?.messageId ?? null,
+        answer?.text ?? null,
+        answer?.partial ?? null,
+        rung,
+        continuity,
+        leaf,
+        digest,
+        servedModel,
+      ],
+    );
+    this.#parts.live.ring(conversationId, sequence);
+    return { nextRunId };
+  }
+
+  async release(): Promise<void> {
+    const { conversationId, generation } = this.claim;
+    await this.#parts.events.settled(conversationId);
+    await askRecord(this.#parts.database, RELEASE, [conversationId, generation]);
+  }
+
+  async history(limit: number): Promise<readonly HistoryEntry[]> {
+    const rows = await readRows<{ readonly role: HistoryEntry["role"]; readonly text: string }>(
+      this.#parts.database,
+      HISTORY_BEFORE,
+      [this.claim.runId, limit],
+    );
+    return rows.map(({ role, text }) => ({ role, text }));
+  }
+}

@@ -1,0 +1,74 @@
+/** The record's functions as named statements: one call, one round trip, one transaction. */
+export interface RecordStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+function call(name: string, parameterCount: number): RecordStatement {
+  const places = Array.from({ length: parameterCount }, (_, index) => `$${index + 1}`).join(", ");
+  return { name, text: `select signalbox.${name}(${places}) as answer` };
+}
+
+export const ADMIT = call("admit", 24);
+export const REQUEST_CANCEL = call("request_cancel", 4);
+
+export const CLAIM = call("claim", 3);
+export const RECLAIM = call("reclaim", 3);
+export const CHANGE_WORKER = call("change_worker", 3);
+export const RELEASE = call("release", 2);
+export const BIND_SLOT = call("bind_slot", 4);
+export const SEAL = call("seal", 3);
+export const FINISH = call("finish", 13);
+export const NOTE_STALE = call("note_stale", 4);
+
+export const SLOT_VIEW = call("slot_view", 1);
+export const OPEN_MODEL_CALL = call("open_model_call", 7);
+export const SETTLE_MODEL_CALL = call("settle_model_call", 12);
+export const OPEN_TOOL_CALL = call("open_tool_call", 5);
+export const DENY_TOOL_CALL = call("deny_tool_call", 7);
+export const SETTLE_TOOL_CALL = call("settle_tool_call", 5);
+export const LOSE_MODEL_CALL = call("lose_model_call", 1);
+export const LOSE_TOOL_CALL = call("lose_tool_call", 1);
+
+export const APPEND_TRANSCRIPT = call("append_transcript", 5);
+export const TRANSCRIPT_HEAD = call("transcript_head", 1);
+
+export const REGISTER_PROCESS = call("register_process", 2);
+export const RENEW_PROCESS = call("renew_process", 2);
+export const RETAKE_PRESENCE = call("retake_presence", 2);
+export const BURY_PROCESSES = call("bury_processes", 2);
+export const UNREGISTER_PROCESS = call("unregister_process", 1);
+export const FORGET_PROCESSES = call("forget_processes", 0);
+
+export const CANCELLED = {
+  name: "cancelled",
+  text: `select conversation_id as "conversationId", generation
+    from signalbox.ownership where owner = $1 and cancel_at is not null`,
+} as const;
+
+export const HISTORY_BEFORE = {
+  name: "history_before",
+  text: "select role, text from signalbox.history_before($1, $2)",
+} as const;
+
+export const LOST_CALLS = {
+  name: "lost_calls",
+  text: "select kind, id from signalbox.lost_calls($1)",
+} as const;
+
+export const LOAD_TRANSCRIPT = {
+  name: "load_transcript",
+  text: `select position, kind, entry_id as "entryId", stream, body, digest
+    from signalbox.load_transcript($1, $2, $3, $4)`,
+} as const;
+
+export const FIND_SNAPSHOT = {
+  name: "find_snapshot",
+  text: "select body from signalbox.snapshot where tenant_id = $1 and hash = $2",
+} as const;
+
+export const APPEND_GROUP = {
+  name: "append_group",
+  text: `select conversation_id as "conversationId", last_sequence as sequence
+    from signalbox.append_group($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+} as const;
