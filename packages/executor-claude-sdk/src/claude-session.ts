@@ -179,9 +179,11 @@ export class ClaudeSession implements EngineSession {
         }
       } else {
         this.#inspect(message);
-        await turn.emitAll(turn.translation.accept(message));
-        if (turn.translation.isTruncated && turn.stop === null) {
-          // The engine would ask for more, up to three times the length the agent may answer with.
+        if (turn.stop?.kind !== "truncated") {
+          await turn.emitAll(turn.translation.accept(message));
+        }
+        if (turn.translation.isTruncated) {
+          // The engine asks for more, up to three times the length the agent may answer with. Nothing of that counts.
           turn.stopFor({ kind: "truncated" });
         }
         if (turn.stop !== null) {

@@ -2,8 +2,8 @@
 export const LIMITS = {
   /** From starting the engine process to its answer to the first handshake. */
   startMs: 30_000,
-  /** How long an engine may need to connect its tool server before the session is refused. */
-  toolConnectMs: 5_000,
+  /** Beyond the five seconds the engine itself waits for its tool server while it starts. */
+  toolConnectMs: 1_000,
   toolConnectPollMs: 50,
   /** An interrupt that arrives before the engine has read the message is lost, so it is repeated. */
   interruptRepeatMs: 200,
