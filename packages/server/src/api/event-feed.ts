@@ -8,7 +8,6 @@ import type { ApiRecord, Scope } from "./api-record.ts";
 import type { LiveSubscription } from "./services.ts";
 
 const PAGE = 500;
-const POLL_EVERY_MS = 1_000;
 
 export interface Frame {
   readonly type: string;
@@ -25,43 +24,33 @@ export interface FeedOptions {
   readonly after: number;
   readonly follow: boolean;
   readonly subscription: LiveSubscription;
-  readonly stop: AbortSignal;
   readonly nowMs: () => number;
 }
 
+/** Ends when `subscription` is closed, or at the newest event where the reader does not follow. */
 export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, void, undefined> {
+  const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
   for (;;) {
-    for (;;) {
-      const rows = await options.record.events(options.scope, options.conversationId, cursor, PAGE);
-      for (const row of rows) {
-        cursor = row.sequence;
-        yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };
-      }
-      if (rows.length < PAGE) break;
+    const rows = await options.record.events(options.scope, options.conversationId, cursor, PAGE);
+    for (const row of rows) {
+      cursor = row.sequence;
+      yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };
     }
-    if (!options.follow || options.stop.aborted) return;
-    yield* untilBell(options, () => cursor);
-    if (options.stop.aborted) return;
+    if (rows.length === PAGE) continue;
+    if (!options.follow) return;
+    let news = false;
+    while (!news) {
+      const signal = await signals.next();
+      if (signal.done === true) return;
+      if (signal.value.kind === "delta") yield frameOf(signal.value.delta, options.nowMs());
+      else news = signal.value.kind === "reread" || signal.value.sequence > cursor;
+    }
   }
 }
 
-/** Live deltas until there may be something new in the record. */
-async function* untilBell(options: FeedOptions, cursor: () => number): AsyncGenerator<Frame, void, undefined> {
-  for (;;) {
-    const signal = await options.subscription.next(POLL_EVERY_MS);
-    if (signal === null || options.stop.aborted) return;
-    if (signal.kind === "delta") {
-      yield {
-        type: signal.delta.type,
-        data: renderDelta(signal.delta, options.nowMs()),
-        id: null,
-        runId: signal.delta.runId,
-      };
-    } else if (signal.kind === "reread" || signal.sequence > cursor()) {
-      return;
-    }
-  }
+function frameOf(delta: LiveDelta, nowMs: number): Frame {
+  return { type: delta.type, data: renderDelta(delta, nowMs), id: null, runId: delta.runId };
 }
 
 function renderDelta(delta: LiveDelta, nowMs: number): string {

@@ -9,9 +9,9 @@ export type LiveSignal =
   | { readonly kind: "bell"; readonly sequence: number }
   | { readonly kind: "reread" };
 
-export interface LiveSubscription extends Disposable {
-  /** The next signal, or `null` when none came within `waitMs`. */
-  next(waitMs: number): Promise<LiveSignal | null>;
+/** One reader's signals; ends when it is closed. */
+export interface LiveSubscription extends AsyncIterable<LiveSignal>, Disposable {
+  close(): void;
 }
 
 export interface ApiServices {

@@ -23,6 +23,7 @@ export async function streamEvents(
   call.reply.hijack();
   using response = new SseResponse(call.reply.raw, { ...stringHeaders(sent), ...options.headers });
   const stop = AbortSignal.any([response.gone, services.stopping]);
+  stop.addEventListener("abort", () => subscription.close(), { once: true });
   const feed = eventFeed({
     record: services.record,
     scope: call.caller.scope,
@@ -30,7 +31,6 @@ export async function streamEvents(
     after: options.after,
     follow: options.follow,
     subscription,
-    stop,
     nowMs: () => Date.now(),
   });
   try {

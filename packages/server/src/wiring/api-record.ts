@@ -27,7 +27,7 @@ import type { EventQueries } from "../store/queries/event-queries.ts";
 import type { MessageQueries, MessageRow } from "../store/queries/message-queries.ts";
 import type { Page as RowPage, PageRequest } from "../store/queries/page.ts";
 import type { RunQueries, RunRow } from "../store/queries/run-queries.ts";
-import { wireName } from "./wire-name.ts";
+import { wireName } from "../tool-gate/tool-definition.ts";
 
 /** Every tool of this release runs behind the tool gate, where a worker has neither credential nor route. */
 const GRADE = "contained";
@@ -58,7 +58,10 @@ export function createApiRecord(queries: Queries): ApiRecord {
       const known = await pins(tenantId);
       const show = (row: AgentRow): StoredAgent => agentOf(row, known);
       const { name, runtime } = definition;
-      const recorded = await queries.agents.create({ tenantId, agentId: id, name, runtime, definition, actor }, onceOf(once, show));
+      const recorded = await queries.agents.create(
+        { tenantId, agentId: id, name, runtime, definition, actor },
+        onceOf(once, show),
+      );
       return shown(recorded, show);
     },
     async agent({ tenantId }, idOrName) {
@@ -99,7 +102,10 @@ export function createApiRecord(queries: Queries): ApiRecord {
       return pageOf(await queries.runs.list(scope, requestOf(page), filter), runOf);
     },
     async accepted(scope, messageId, runId) {
-      const [message, run] = await Promise.all([queries.messages.find(scope, messageId), queries.runs.find(scope, runId)]);
+      const [message, run] = await Promise.all([
+        queries.messages.find(scope, messageId),
+        queries.runs.find(scope, runId),
+      ]);
       return { message: messageOf(present(message)), run: runOf(present(run)) };
     },
     async events(scope, conversationId, after, limit) {
@@ -113,7 +119,8 @@ export function createApiRecord(queries: Queries): ApiRecord {
       const known = await pins(tenantId);
       return references.flatMap((reference) => {
         const pin = known.get(reference);
-        return pin === undefined ? [] : [pinnedTool(reference, pin)];
+        const name = pin === undefined ? null : wireName(pin.server, pin.tool);
+        return pin === undefined || name === null ? [] : [pinnedTool({ reference, name, pin })];
       });
     },
   };
@@ -129,7 +136,11 @@ function agentOf(row: AgentRow, pins: ReadonlyMap<string, Pin>): StoredAgent {
     runtime: row.runtime,
     model: definition.model,
     instructions: definition.instructions,
-    tools: definition.tools.map((reference) => ({ reference, effect: pins.get(reference)?.effect ?? "irreversible", grade: GRADE })),
+    tools: definition.tools.map((reference) => ({
+      reference,
+      effect: pins.get(reference)?.effect ?? "irreversible",
+      grade: GRADE,
+    })),
     maxOutputTokens: definition.maxOutputTokens,
     createdAt: timeOf(row.createdAtMs),
   };
@@ -193,10 +204,11 @@ function runOf(row: RunRow): StoredRun {
   };
 }
 
-function pinnedTool(reference: string, pin: Pin): PinnedTool {
+function pinnedTool(found: { readonly reference: string; readonly name: string; readonly pin: Pin }): PinnedTool {
+  const { reference, name, pin } = found;
   const { description, inputSchema } = pin.definition;
   const tool: SnapshotTool = {
-    name: wireName(pin.server, pin.tool),
+    name,
     server: pin.server,
     tool: pin.tool,
     title: pin.title,

@@ -75,7 +75,10 @@ export function runRoutes(services: ApiServices): readonly Route[] {
         await services.record.run(call.caller.scope, id);
         const { tenantId } = call.caller.scope;
         const outcome = await services.admission.cancel({ tenantId, actor: call.caller.actor, runId: id });
-        return { status: outcome.kind === "requested" ? 202 : 200, body: showRun(await services.record.run(call.caller.scope, id)) };
+        return {
+          status: outcome.kind === "requested" ? 202 : 200,
+          body: showRun(await services.record.run(call.caller.scope, id)),
+        };
       },
     }),
   ];

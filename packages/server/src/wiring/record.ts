@@ -1,0 +1,100 @@
+/** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
+import type { AdmissionRecord, GateRecord, Log, OwnershipRecord } from "@signalbox/core";
+import { LiveBus } from "../channels/live/live-bus.ts";
+import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
+import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
+import { createAdmissionRecord } from "../channels/truth/admission-record.ts";
+import { createGateRecord } from "../channels/truth/gate-record.ts";
+import { GroupCommit } from "../channels/truth/group-commit.ts";
+import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
+import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
+import type { PgConfig } from "../database/connection.ts";
+import { connectDirectly, StorePools } from "../store/pools.ts";
+import { AgentQueries } from "../store/queries/agent-queries.ts";
+import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
+import { ConversationQueries } from "../store/queries/conversation-queries.ts";
+import { EventQueries } from "../store/queries/event-queries.ts";
+import { MessageQueries } from "../store/queries/message-queries.ts";
+import { RunQueries } from "../store/queries/run-queries.ts";
+import { ToolQueries } from "../store/queries/tool-queries.ts";
+import { RUN_ROLE } from "../store/roles.ts";
+import { SnapshotCache } from "../store/snapshot-cache.ts";
+import { TenantDatabase } from "../store/tenant-database.ts";
+import type { Queries } from "./api-record.ts";
+
+const DIRECT_TIMEOUT_MS = 10_000;
+
+export interface RecordOptions {
+  readonly config: PgConfig;
+  /** Past any pooler: for presence and doorbells. */
+  readonly directConfig: PgConfig;
+  readonly log: Log;
+}
+
+export interface PlatformRecord extends AsyncDisposable {
+  readonly admission: AdmissionRecord;
+  readonly ownership: OwnershipRecord;
+  readonly processes: PostgresProcessRecord;
+  readonly gates: GateRecord;
+  readonly queries: Queries;
+  readonly live: PostgresLiveChannel;
+  /** Calls the listener whenever something may be claimable or to be cancelled. */
+  readonly onSupervisorsRung: (listener: () => void) => () => void;
+  /** Resolves when the database answers. */
+  ping(): Promise<void>;
+}
+
+export function openRecord(options: RecordOptions): PlatformRecord {
+  const { config, directConfig, log } = options;
+  const stack = new AsyncDisposableStack();
+  const pools = stack.use(
+    new StorePools(config, {
+      onConnectionLost: (error) => log.warn("a database connection was lost", { reason: error.message }),
+    }),
+  );
+  const bus = new LiveBus();
+  stack.defer(() => bus.close());
+  const connect = (name: string) =>
+    connectDirectly(directConfig, { role: RUN_ROLE, name, queryTimeoutMs: DIRECT_TIMEOUT_MS });
+  const live = stack.use(
+    new PostgresLiveChannel({ bus, connect: () => connect("doorbells"), database: pools.run, log }),
+  );
+  const snapshots = new SnapshotCache(pools.run);
+  const events = stack.use(new GroupCommit({ database: pools.run, live, log }));
+  const processes = stack.use(
+    new PostgresProcessRecord({
+      connect: () => connect("presence"),
+      database: pools.run,
+      live,
+      log,
+    }),
+  );
+  const tenants = new TenantDatabase(pools.app);
+  return {
+    admission: createAdmissionRecord({ database: pools.run, snapshots, live, authority: processes }),
+    ownership: createOwnershipRecord({ database: pools.run, events, live, snapshots, authority: processes }),
+    processes,
+    gates: createGateRecord({
+      database: pools.run,
+      snapshots,
+      live,
+      authority: processes,
+      transcript: createTranscriptRecord(pools.run),
+    }),
+    queries: {
+      agents: new AgentQueries(tenants),
+      apiKeys: new ApiKeyQueries(tenants, pools.run),
+      conversations: new ConversationQueries(tenants),
+      events: new EventQueries(pools.app),
+      messages: new MessageQueries(tenants),
+      runs: new RunQueries(tenants),
+      tools: new ToolQueries(tenants),
+    },
+    live,
+    onSupervisorsRung: (listener) => bus.onSupervisorsRung(listener),
+    ping: async () => {
+      await pools.run.query("select 1");
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
