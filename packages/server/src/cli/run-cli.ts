@@ -10,6 +10,7 @@ import { conversationsCommand } from "./commands/conversations.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { eventsCommand } from "./commands/events.ts";
+import { keysCommand } from "./commands/keys.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { workerCommand } from "./commands/worker.ts";
@@ -24,6 +25,7 @@ const COMMANDS: readonly Command[] = [
   conversationsCommand,
   runsCommand,
   eventsCommand,
+  keysCommand,
   doctorCommand,
 ];
 

@@ -17,8 +17,8 @@ import { createToolGate } from "../tool-gate/tool-gate.ts";
 import { ConnectedWorkers } from "../workers/pool.ts";
 import { registryRoutes } from "../workers/registry-service.ts";
 import { VERSION } from "../version.ts";
+import { DEFAULT_TENANT, ensureDevKey } from "./api-keys.ts";
 import { createApiRecord } from "./api-record.ts";
-import { DEFAULT_TENANT, ensureDevKey } from "./dev-key.ts";
 import { openRecord, type PlatformRecord } from "./record.ts";
 
 /** A worker that hears from no supervisor for this long ends its engines itself. */
@@ -107,8 +107,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
     gatesUrl: gates.url,
     joinToken,
     log,
-    ensureDevKey: () =>
-      ensureDevKey({ apiKeys: record.queries.apiKeys, secret, clock: systemClock, randomness: systemRandomness }),
+    ensureDevKey: () => ensureDevKey(record.queries.apiKeys, secret),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }

@@ -71,7 +71,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
   );
   const tenants = new TenantDatabase(pools.app);
   return {
-    admission: createAdmissionRecord({ database: pools.run, snapshots, live, authority: processes }),
+    admission: createAdmissionRecord({ database: pools.app, snapshots, live, authority: processes }),
     ownership: createOwnershipRecord({ database: pools.run, events, live, snapshots, authority: processes }),
     processes,
     gates: createGateRecord({

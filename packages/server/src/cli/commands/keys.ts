@@ -1,0 +1,38 @@
+import { RIGHTS, type Right } from "../../api/caller.ts";
+import { issueApiKey } from "../../wiring.ts";
+import { EXIT, textFlag, UsageError, type Command, type CommandCall } from "../command.ts";
+import { SERVER_OPTIONS, serverConfigOf } from "./serve.ts";
+
+export const keysCommand: Command = {
+  name: "keys",
+  summary: "Make an API key, on the machine that reaches the database",
+  usage: `signalbox keys create NAME [--tenant default] [--right read --right write …] [--data-dir .signalbox]
+
+Rights are ${RIGHTS.join(", ")}; a key gets all of them where none is named. The key is shown once.
+Works with the database and SIGNALBOX_SECRET of the platform.`,
+  options: {
+    ...SERVER_OPTIONS,
+    tenant: { type: "string" },
+    right: { type: "string", multiple: true },
+    json: { type: "boolean" },
+  },
+  async run(call) {
+    const [verb, name, ...rest] = call.words;
+    if (verb !== "create" || name === undefined || rest.length > 0) throw new UsageError("say `keys create NAME`");
+    const tenantId = textFlag(call, "tenant") ?? "default";
+    const issued = await issueApiKey(serverConfigOf(call), { tenantId, name, rights: rightsOf(call) });
+    if (call.terminal.json) call.terminal.value({ ...issued, tenant: tenantId });
+    else call.terminal.line(issued.key);
+    return EXIT.done;
+  },
+};
+
+function rightsOf(call: CommandCall): readonly Right[] {
+  const named = call.flags.right;
+  if (!Array.isArray(named)) return RIGHTS;
+  return named.map((text) => {
+    const right = RIGHTS.find((each) => each === text);
+    if (right === undefined) throw new UsageError(`there is no right "${String(text)}"; rights are ${RIGHTS.join(", ")}`);
+    return right;
+  });
+}
