@@ -3,7 +3,7 @@
  * Limits the caller set (most output tokens, stop sequences) are applied here, so every wire stops at the same token.
  */
 import type { SimRequest } from "./conversation.ts";
-import type { IdSource } from "./ids.ts";
+import { type IdSource, signatureOf } from "./ids.ts";
 import type {
   Breakage,
   FillerPart,
@@ -60,7 +60,6 @@ interface Layout {
   readonly limit: number;
   written: number;
   thought: number;
-  thinkingCount: number;
   toolCount: number;
   /** Set when a limit ended the answer early. */
   ended: { readonly stop: StopReason; readonly sequence: string | null } | null;
@@ -73,7 +72,6 @@ export function prepareDelivery(answer: PlayedAnswer, context: DeliveryContext):
     limit: request.maxOutputTokens ?? Number.POSITIVE_INFINITY,
     written: 0,
     thought: 0,
-    thinkingCount: 0,
     toolCount: 0,
     ended: null,
   };
@@ -115,8 +113,7 @@ function addPart(layout: Layout, part: ScriptPart, context: DeliveryContext): vo
     const tokens = fillerTokens(part.tokens, part.timestamps === true);
     addBlock(layout, part, { block: { kind: "text" }, tokens, context });
   } else if ("thinking" in part) {
-    const signature = part.signature ?? context.ids.id("sim-", `signature ${layout.thinkingCount}`);
-    layout.thinkingCount += 1;
+    const signature = part.signature ?? signatureOf(part.thinking);
     addBlock(layout, part, { block: { kind: "thinking", signature }, tokens: splitTokens(part.thinking), context });
   } else if ("tool" in part) {
     const whole = JSON.stringify(part.input);

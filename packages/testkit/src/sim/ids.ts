@@ -28,6 +28,18 @@ export function idSource({ seed, mode, body, ordinal }: IdOptions): IdSource {
   return { id: (prefix, label) => prefix + digest(label).toString("hex").slice(0, 24) };
 }
 
+const SIGNATURE = "sim-";
+
+/** What a thinking block is signed with: whoever alters the thought no longer has the signature for it. */
+export function signatureOf(thinking: string): string {
+  return SIGNATURE + createHash("sha256").update(`signature\n${thinking}`).digest("hex").slice(0, 40);
+}
+
+/** Signatures of others are none of our business. */
+export function isForged(thinking: string, signature: string): boolean {
+  return signature.startsWith(SIGNATURE) && signature !== signatureOf(thinking);
+}
+
 /** A number in 0..2³²-1 that depends on seed and text. */
 export function numberFrom(seed: number, text: string): number {
   return createHash("sha256").update(`${seed}\n${text}`).digest().readUInt32BE(0);

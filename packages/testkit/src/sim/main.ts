@@ -24,6 +24,14 @@ const USAGE = `signalbox-sim [options]
   --script FILE            a script as JSON, or recorded answers (.sse, .chunks.json); may be given several times
   --exit-with-parent       end when standard input is closed
   --help
+
+A message can say how it is to be answered:
+  [[sim:slow 200]] [[sim:wait 300]]       pauses in ms: before each token, before the first
+  [[sim:tokens 500]] [[sim:think 30]]     filler instead of an answer, thinking before it
+  [[sim:cut 20]] [[sim:hang 20]]          stop after so many tokens; [[sim:cut 20 1]]: the first time only
+  [[sim:error 529]]                       answer with this status; [[sim:error 529 2]]: the first two times only
+  [[sim:tool name {"argument":1}]]        call this tool once
+  [[script:name]] [[script:off]]          play a named script from here on, or no longer
 `;
 
 async function main(): Promise<void> {

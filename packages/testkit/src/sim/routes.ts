@@ -1,6 +1,5 @@
 /** Which address means what, and what a body must be before any wire looks at it. */
 import { isUtf8 } from "node:buffer";
-import type { WireName } from "./conversation.ts";
 import { isObject, type JsonObject, parseJson } from "./json.ts";
 import { WireError } from "./wire-error.ts";
 import { anthropicWire } from "./wires/anthropic.ts";
@@ -9,12 +8,6 @@ import { responsesWire } from "./wires/responses.ts";
 import type { Wire } from "./wires/wire.ts";
 
 export const MOST_BODY_BYTES = 32 * 1024 * 1024;
-
-export const WIRES: Readonly<Record<WireName, Wire>> = {
-  anthropic: anthropicWire,
-  completions: completionsWire,
-  responses: responsesWire,
-};
 
 export type Route =
   | { readonly to: "model"; readonly wire: Wire }

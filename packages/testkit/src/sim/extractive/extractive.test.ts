@@ -1,4 +1,5 @@
 /** The extractive model over a small folder of documents, driven by a loop like an agent's: call, result, again. */
+import { renderTurnInput, type TurnInput } from "@signalbox/contract";
 import { afterEach, describe, expect, test } from "vitest";
 import type { JsonObject } from "../json.ts";
 import { type Sim, startSim } from "../server.ts";
@@ -255,13 +256,25 @@ describe("without tools", () => {
   test("passages in the message are quoted, wherever they were put", async () => {
     sim = await startSim();
     const text = "Trains wait at red. A signal at danger stops a train. Cows have four legs.";
-    const turn = { version: 1, passages: [{ id: "p1", source: "rules.md", text }], facts: ["The box opens at six."] };
+    const turn: TurnInput = {
+      version: 1,
+      trigger: "user",
+      mode: null,
+      now: "2026-01-01T00:00:00.000Z",
+      lastUserMessageAgeMs: 10,
+      lastUserSnippet: "What stops a train? [[sim:error 500]]",
+      actor: { user: "u_1", roles: [] },
+      channel: null,
+      context: [],
+      passages: [{ id: "p1", source: "rules.md", text }],
+      facts: ["The box opens at six."],
+    };
     const question = (passage: string) => [
       { type: "text", text: passage },
       { type: "text", text: "What does a signal at danger do to a train?" },
     ];
     for (const passage of [
-      `<signalbox-turn>${JSON.stringify(turn)}</signalbox-turn>`,
+      renderTurnInput(turn),
       JSON.stringify({ passages: turn.passages }),
       `<passages><passage source="rules.md">${text}</passage></passages>`,
       `<document title="rules.md">${text}</document>`,
@@ -272,10 +285,7 @@ describe("without tools", () => {
       expect(answer).not.toContain("Cows");
     }
     const facts = await talk(
-      [
-        question(`<signalbox-turn>${JSON.stringify(turn)}</signalbox-turn>`)[0],
-        { type: "text", text: "When does the box open?" },
-      ],
+      [question(renderTurnInput(turn))[0], { type: "text", text: "When does the box open?" }],
       none,
     );
     expect(facts.answer).toContain("The box opens at six.");

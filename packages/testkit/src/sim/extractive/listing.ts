@@ -70,7 +70,7 @@ export function readMatches(text: string): Listing {
   return { files: found, directories: [] };
 }
 
-export function joinPath(base: string, name: string): string {
+function joinPath(base: string, name: string): string {
   if (base === "" || base === "." || name.startsWith("/")) {
     return name;
   }

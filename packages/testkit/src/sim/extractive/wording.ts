@@ -3,8 +3,8 @@ import type { Failure } from "./findings.ts";
 import type { Quote } from "./quotes.ts";
 import { quotable } from "./sentences.ts";
 
-export const QUOTING_NOTE = "(simulated model: this answer only quotes what it was given.)";
-export const ECHO_NOTE = "(simulated model: it stands in for a real one and knows nothing by itself.)";
+const QUOTING_NOTE = "(simulated model: this answer only quotes what it was given.)";
+const ECHO_NOTE = "(simulated model: it stands in for a real one and knows nothing by itself.)";
 
 const OPENINGS = [
   (source: string) => `According to ${source}: `,

@@ -2,6 +2,7 @@
  * What the Messages API refuses although the JSON is well formed. A double that takes everything would let a history
  * through that the real provider answers with 400 for ever.
  */
+import { isForged } from "../ids.ts";
 import type { JsonObject } from "../json.ts";
 import { isObject, objectsOf, stringOf } from "../json.ts";
 import { WireError } from "../wire-error.ts";
@@ -73,6 +74,9 @@ function checkMessage(message: JsonObject, { place, isLast }: Place): void {
     }
     if (block.type === "thinking" && stringOf(block.signature) === "") {
       throw new WireError(400, `messages.${place}.content.${at}.thinking.signature: field required`);
+    }
+    if (block.type === "thinking" && isForged(stringOf(block.thinking), stringOf(block.signature))) {
+      throw new WireError(400, `messages.${place}.content.${at}: invalid signature in thinking block`);
     }
   }
 }

@@ -166,6 +166,22 @@ describe("what the provider refuses", () => {
     expect(await response.json()).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
   });
 
+  test("a thought that was altered, but not one that comes back as it was", async () => {
+    await open([{ parts: [{ thinking: "as it was" }, { text: "yes" }] }]);
+    const answer = (await (await post(ask)).json()) as { content: readonly object[] };
+    const back = (content: readonly object[]) =>
+      post({ ...ask, messages: [user("a"), { role: "assistant", content }, user("b")] });
+    expect((await back(answer.content)).status).toBe(200);
+    expect(
+      (
+        await back([
+          { ...answer.content[0], thinking: "altered" },
+          { type: "text", text: "yes" },
+        ])
+      ).status,
+    ).toBe(400);
+  });
+
   test("but not a system entry between a call and its result", async () => {
     await open([{ parts: [{ text: "fine" }] }]);
     const between = { role: "system", content: "the time is now" };

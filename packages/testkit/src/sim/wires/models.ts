@@ -2,7 +2,7 @@
 import type { JsonObject } from "../json.ts";
 
 /** What the list names. A request may name any model; the answer then says it was served by that one. */
-export const SIM_MODELS = ["sim", "sim-fast"] as const;
+const SIM_MODELS = ["sim", "sim-fast"] as const;
 
 const RELEASED_AT = "2026-01-01T00:00:00Z";
 
