@@ -57,9 +57,7 @@ export async function enter(dataDir: string, report: ReportStep): Promise<Entere
   }
   const entry = await NodeEntry.register(layout.nodesDir);
   try {
-    const started = await ensureRunning(layout, { report, shared: here.length > 0 });
-    await demandOurDatabase(layout, started.running);
-    return { layout, entry, ...started };
+    return { layout, entry, ...(await ensureServing(layout, { report, shared: here.length > 0 })) };
   } catch (error) {
     await entry[Symbol.asyncDispose]();
     // What made us fail is the news; that there was nothing to stop is not.
@@ -102,6 +100,23 @@ export async function revive(layout: Layout, before: RunningServer, report: Repo
 
 export async function isServing(running: RunningServer): Promise<boolean> {
   return (await judge(running.server)) === "alive" && (await exists(socketPath(running.socketDir)));
+}
+
+const ATTEMPTS = 3;
+
+async function ensureServing(layout: Layout, scene: Scene): Promise<Pick<Entered, "running" | "origin">> {
+  for (let attempt = 1; ; attempt += 1) {
+    const started = await ensureRunning(layout, scene);
+    try {
+      await demandOurDatabase(layout, started.running);
+      return started;
+    } catch (error) {
+      // Killed at this very moment: nobody else can bring it back while we hold the lock.
+      if (attempt === ATTEMPTS || (await isServing(started.running))) {
+        throw fileError(error, `talk to the database server; its log is ${layout.logFile}`);
+      }
+    }
+  }
 }
 
 interface Scene {
