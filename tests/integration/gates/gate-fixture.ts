@@ -86,7 +86,7 @@ export async function startModelFixture(options: ModelFixtureOptions = {}): Prom
     record,
     providers: options.providers ?? [provider],
     clock: systemClock,
-    process: 7,
+    process: () => 7,
     digest: systemDigest,
     randomness: systemRandomness,
     log,

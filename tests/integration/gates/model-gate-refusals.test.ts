@@ -1,7 +1,7 @@
 /** What an engine hears when a provider refuses, is away, or answers in one piece. */
 import { describe, expect, it } from "vitest";
 import type { ScriptedAnswer } from "@signalbox/testkit";
-import { ask, MESSAGE, raw, startModelFixture, type ModelFixtureOptions } from "./gate-fixture.ts";
+import { ask, MESSAGE, startModelFixture, type ModelFixtureOptions, type raw } from "./gate-fixture.ts";
 
 const error = (type: string, message: string) => ({ type: "error", error: { type, message } });
 

@@ -22,8 +22,8 @@ export interface ModelGateOptions {
   readonly record: GateRecord;
   readonly providers: readonly Provider[];
   readonly clock: Clock;
-  /** Incarnation of this process, named by every call it opens. */
-  readonly process: number;
+  /** Incarnation of this process, named by every call it opens. Throws while the process is not sure of it. */
+  readonly process: () => number;
   readonly digest: Digest;
   readonly randomness: Randomness;
   readonly log: Log;
@@ -102,7 +102,7 @@ class HttpModelGate implements ModelGate {
   }
 
   async #message(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {
-    const { record, providers, clock, randomness, process } = this.#options;
+    const { record, providers, clock, randomness } = this.#options;
     const tokenHash = slotTokenHash(request.headers, this.#options.digest);
     const bytes = await readBody(request, this.#limits.requestBytesMax);
     for (let judged = 0; judged < JUDGED_MAX; judged += 1) {
@@ -110,6 +110,7 @@ class HttpModelGate implements ModelGate {
       const prepared = prepareMessage(bytes, { snapshot, providers });
       const modelCallId = makeId("modelCall", uuidV7Bytes(clock.nowMs(), randomness.bytes(10)));
       const { requestedModel, rules } = prepared;
+      const process = this.#options.process();
       const intent = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel, rules } as const;
       const view = await record.openModelCall({ ...intent, requestBytes: bytes.length });
       if (view.snapshotHash === snapshotHash) {

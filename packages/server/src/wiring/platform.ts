@@ -144,7 +144,7 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
       modelGate,
       toolGate,
       connectRoutes: [
-        recordRoutes({ record: record.gates, log }),
+        recordRoutes({ ...ports, record: record.gates }),
         registryRoutes({ joinToken, leaseMs: WORKER_LEASE_MS, workers }),
       ],
       messageBytesMax: CONNECT_MESSAGE_BYTES,

@@ -1,0 +1,235 @@
+/** A tool server over streamable HTTP: one POST per message, answered as JSON or as a stream that ends with the answer. */
+import type { IncomingMessage } from "node:http";
+import { asPlatformError } from "@signalbox/contract";
+import type { Clock } from "@signalbox/core";
+import type { HttpClient } from "../gates/http-client.ts";
+import { readBody } from "../gates/message-body.ts";
+import { FrameScanner } from "../gates/sse-frames.ts";
+import { headerValue, isObject, MODERN_VERSION } from "./mcp-protocol.ts";
+import { CANCEL_GRACE_MS, NotAnswered, type RpcAnswer, type RpcRequest, type RpcWire } from "./rpc-wire.ts";
+import { readAnswer } from "./stdio-wire.ts";
+
+export interface HttpWireOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The server no longer knows its session; nothing of the request was looked at. */
+export class SessionLost extends NotAnswered {}
+
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+const NOTIFY_MS = 5_000;
+
+export class HttpWire implements RpcWire {
+  readonly #options: HttpWireOptions;
+  readonly #url: URL;
+  readonly #http: HttpClient;
+  readonly #clock: Clock;
+  readonly #onNotification: (method: string) => void;
+  #version = MODERN_VERSION;
+  #sessionId: string | null = null;
+  #nextId = 1;
+
+  constructor(
+    options: HttpWireOptions,
+    ports: { readonly http: HttpClient; readonly clock: Clock; readonly onNotification: (method: string) => void },
+  ) {
+    this.#options = options;
+    this.#url = new URL(options.url);
+    this.#http = ports.http;
+    this.#clock = ports.clock;
+    this.#onNotification = ports.onNotification;
+  }
+
+  speak(version: string): void {
+    this.#version = version;
+  }
+
+  async request(request: RpcRequest): Promise<RpcAnswer> {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const stop = new AbortController();
+    const answered = new AbortController();
+    const bounded = this.#bound(request, { stop, answered: answered.signal, id });
+    const body = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${request.params}}`;
+    let head: IncomingMessage | null = null;
+    try {
+      head = await this.#post(body, { request, signal: stop.signal });
+      return await this.#read(head, id);
+    } catch (thrown) {
+      if (thrown instanceof NotAnswered) throw thrown;
+      if (stop.signal.aborted) throw stop.signal.reason;
+      // Refused or unresolved: nobody took the request. Anything later may have reached somebody.
+      const sent = head !== null || !isRefused(thrown);
+      throw new NotAnswered("tool_upstream_failed", {
+        sent,
+        detail: "The tool server cannot be reached.",
+        cause: thrown,
+      });
+    } finally {
+      answered.abort();
+      await bounded;
+    }
+  }
+
+  async notify(method: string, params: string): Promise<void> {
+    const body = `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${params}}`;
+    const stop = new AbortController();
+    const done = new AbortController();
+    const late = this.#clock
+      .sleep(NOTIFY_MS, done.signal)
+      .then((how) => (how === "elapsed" ? stop.abort() : undefined));
+    try {
+      const head = await this.#post(body, { request: null, signal: stop.signal });
+      head.resume();
+    } finally {
+      done.abort();
+      await late;
+    }
+  }
+
+  /** Ends a session that the server keeps for us. */
+  async leave(): Promise<void> {
+    if (this.#sessionId === null) return;
+    const stop = new AbortController();
+    const done = new AbortController();
+    const late = this.#clock
+      .sleep(NOTIFY_MS, done.signal)
+      .then((how) => (how === "elapsed" ? stop.abort() : undefined));
+    const headers = { ...this.#options.headers, "mcp-session-id": this.#sessionId };
+    try {
+      const head = await this.#http.send({
+        url: this.#url,
+        method: "DELETE",
+        headers,
+        body: null,
+        signal: stop.signal,
+      });
+      head.resume();
+    } catch {
+      // It is as well if the server forgets the session by itself.
+    } finally {
+      done.abort();
+      await late;
+    }
+  }
+
+  async #post(
+    body: string,
+    about: { readonly request: RpcRequest | null; readonly signal: AbortSignal },
+  ): Promise<IncomingMessage> {
+    const { request, signal } = about;
+    const head = await this.#http.send({
+      url: this.#url,
+      method: "POST",
+      headers: {
+        ...request?.headers,
+        ...this.#options.headers,
+        accept: "application/json, text/event-stream",
+        "accept-encoding": "identity",
+        "content-type": "application/json",
+        "mcp-protocol-version": this.#version,
+        ...(request === null ? {} : { "mcp-method": request.method }),
+        ...(request === null || request.name === null ? {} : { "mcp-name": headerValue(request.name) }),
+        ...(this.#sessionId === null ? {} : { "mcp-session-id": this.#sessionId }),
+      },
+      body,
+      signal,
+    });
+    const sessionId = head.headers["mcp-session-id"];
+    if (typeof sessionId === "string") this.#sessionId = sessionId;
+    return head;
+  }
+
+  async #read(head: IncomingMessage, id: number): Promise<RpcAnswer> {
+    const status = head.statusCode ?? 0;
+    if (status === 404 && this.#sessionId !== null) {
+      head.resume();
+      throw new SessionLost("tool_upstream_failed", { sent: false, detail: "The tool server forgot its session." });
+    }
+    if ((head.headers["content-type"] ?? "").startsWith("text/event-stream")) return this.#readStream(head, id);
+    const text = (await readBody(head, ANSWER_BYTES_MAX).catch(tooLarge)).toString("utf8");
+    const answer = answerIn(text, id);
+    if (answer !== null) return answer;
+    // A refusal without words of the protocol: what an older or a foreign server gives to a question it does not know.
+    if (status >= 400 && status < 500) return { kind: "error", code: status, message: "", data: null };
+    throw new NotAnswered("tool_upstream_failed", { sent: true, detail: "The tool server's answer cannot be used." });
+  }
+
+  #readStream(head: IncomingMessage, id: number): Promise<RpcAnswer> {
+    return new Promise((resolve, reject) => {
+      const scanner = new FrameScanner();
+      let sizeBytes = 0;
+      const cut = (): void =>
+        reject(
+          new NotAnswered("tool_upstream_failed", {
+            sent: true,
+            detail: "The tool server's stream ended without an answer.",
+          }),
+        );
+      head.on("data", (chunk: Buffer) => {
+        sizeBytes += chunk.length;
+        for (const frame of scanner.push(chunk)) {
+          const answer = frame.data === null ? null : answerIn(frame.data, id);
+          if (answer !== null) resolve(answer);
+          else if (frame.data !== null) this.#notice(frame.data);
+        }
+        if (sizeBytes > ANSWER_BYTES_MAX) head.destroy();
+      });
+      head.on("error", reject);
+      head.on("close", cut);
+    });
+  }
+
+  #notice(data: string): void {
+    const message = parsed(data);
+    if (isObject(message) && typeof message.method === "string" && message.id === undefined) {
+      this.#onNotification(message.method);
+    }
+  }
+
+  /** Closing the request is how it is cancelled; servers with a handshake are told in words as well. */
+  async #bound(
+    request: RpcRequest,
+    { stop, answered, id }: { readonly stop: AbortController; readonly answered: AbortSignal; readonly id: number },
+  ): Promise<void> {
+    const how = await this.#clock.sleep(request.timeoutMs, AbortSignal.any([request.signal, answered]));
+    if (answered.aborted) return;
+    if (this.#version !== MODERN_VERSION) {
+      await this.notify("notifications/cancelled", JSON.stringify({ requestId: id, reason: how })).catch(
+        () => undefined,
+      );
+      if (how === "aborted" && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
+    }
+    stop.abort(
+      how === "elapsed"
+        ? new NotAnswered("tool_timeout", { sent: true, detail: "The tool did not answer in time." })
+        : new NotAnswered("run_cancelled", { sent: true, detail: "The call was cancelled." }),
+    );
+  }
+}
+
+function answerIn(text: string, id: number): RpcAnswer | null {
+  const message = parsed(text);
+  if (!isObject(message)) return null;
+  const about = message.id === id || (message.id === null && message.error !== undefined);
+  return about ? readAnswer(message) : null;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function tooLarge(thrown: unknown): never {
+  if (asPlatformError(thrown).code !== "payload_too_large") throw thrown;
+  throw new NotAnswered("payload_too_large", { sent: true, detail: "The tool's result is too large." });
+}
+
+function isRefused(thrown: unknown): boolean {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : null;
+  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "EHOSTUNREACH";
+}

@@ -1,0 +1,120 @@
+/** One POST of an engine as an MCP message: which revision it speaks, what it asks, or why it cannot be answered. */
+import type { IncomingHttpHeaders } from "node:http";
+import {
+  HANDSHAKE_VERSIONS,
+  isObject,
+  META_VERSION,
+  MODERN_VERSION,
+  readHeaderValue,
+  RPC,
+  SUPPORTED_VERSIONS,
+  type Json,
+} from "./mcp-protocol.ts";
+
+export type RpcId = string | number;
+
+export interface McpRequest {
+  readonly id: RpcId;
+  readonly method: string;
+  readonly params: Json;
+  readonly meta: Json;
+  /** Stateless requests of 2026-07-28, or requests after a handshake. */
+  readonly modern: boolean;
+}
+
+export interface McpNotification {
+  readonly method: string;
+  readonly params: Json;
+}
+
+/** An answer of the protocol itself, before any gate has judged. */
+export class McpProblem extends Error {
+  readonly status: number;
+  readonly rpcCode: number;
+  readonly id: RpcId | null;
+  readonly data: Json | null;
+
+  constructor(message: string, answer: { status: number; rpcCode: number; id?: RpcId | null; data?: Json }) {
+    super(message);
+    this.status = answer.status;
+    this.rpcCode = answer.rpcCode;
+    this.id = answer.id ?? null;
+    this.data = answer.data ?? null;
+  }
+}
+
+/** Throws `McpProblem`. */
+export function readMcpMessage(text: string, headers: IncomingHttpHeaders): McpRequest | McpNotification {
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    throw new McpProblem("The body is not valid JSON.", { status: 400, rpcCode: RPC.parseError });
+  }
+  if (!isObject(message) || message.jsonrpc !== "2.0" || typeof message.method !== "string") {
+    throw new McpProblem("The body must be one JSON-RPC request or notification.", {
+      status: 400,
+      rpcCode: RPC.invalidRequest,
+    });
+  }
+  const params = message.params === undefined ? {} : message.params;
+  const { id, method } = message;
+  if (id !== undefined && typeof id !== "string" && !(typeof id === "number" && Number.isInteger(id))) {
+    throw new McpProblem("An id is a string or a whole number.", { status: 400, rpcCode: RPC.invalidRequest });
+  }
+  if (!isObject(params)) {
+    throw new McpProblem("params must be an object.", {
+      status: 400,
+      rpcCode: RPC.invalidParams,
+      ...(id === undefined ? {} : { id }),
+    });
+  }
+  if (id === undefined) return { method, params };
+  const meta = isObject(params._meta) ? params._meta : {};
+  const request = {
+    id,
+    method,
+    params,
+    meta,
+    modern: meta[META_VERSION] !== undefined || headers["mcp-protocol-version"] === MODERN_VERSION,
+  };
+  if (request.modern) checkModern(request, headers);
+  else checkHandshake(request, headers);
+  return request;
+}
+
+/** What headers repeat of the body must agree with it; nothing is ever decided by a header. */
+function checkModern(request: McpRequest, headers: IncomingHttpHeaders): void {
+  const { id, method, params, meta } = request;
+  const version = meta[META_VERSION];
+  if (version !== MODERN_VERSION && headers["mcp-protocol-version"] === version) throw unsupported(id, version);
+  const mirrored: readonly (readonly [string, unknown])[] = [
+    ["mcp-protocol-version", version],
+    ["mcp-method", method],
+    ...(method === "tools/call" ? [["mcp-name", params.name] as const] : []),
+  ];
+  for (const [name, value] of mirrored) {
+    const header = headers[name];
+    if (typeof header !== "string" || readHeaderValue(header) !== value) {
+      throw new McpProblem(`Header mismatch: ${name} is missing or differs from the body.`, {
+        status: 400,
+        rpcCode: RPC.headerMismatch,
+        id,
+      });
+    }
+  }
+}
+
+function checkHandshake(request: McpRequest, headers: IncomingHttpHeaders): void {
+  const version = headers["mcp-protocol-version"];
+  if (version !== undefined && !HANDSHAKE_VERSIONS.includes(String(version))) throw unsupported(request.id, version);
+}
+
+function unsupported(id: RpcId, requested: unknown): McpProblem {
+  return new McpProblem("Unsupported protocol version", {
+    status: 400,
+    rpcCode: RPC.unsupportedVersion,
+    id,
+    data: { supported: SUPPORTED_VERSIONS, requested: String(requested) },
+  });
+}

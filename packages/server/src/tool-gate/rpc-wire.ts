@@ -1,0 +1,44 @@
+/** One way to a tool server that carries JSON-RPC requests and their answers, whatever the transport. */
+import type { ErrorCode } from "@signalbox/contract";
+import type { Json } from "./mcp-protocol.ts";
+
+export interface RpcRequest {
+  readonly method: string;
+  /** JSON text of the params, written by the caller so that arguments pass as they are. */
+  readonly params: string;
+  /** What the request is about, for transports that show it outside of the body: the tool of a call. */
+  readonly name: string | null;
+  /** Extra headers where the transport has headers. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Aborting tells the server to stop; the answer may still come within the wire's grace. */
+  readonly signal: AbortSignal;
+}
+
+export type RpcAnswer =
+  | { readonly kind: "result"; readonly result: Json }
+  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
+
+export interface RpcWire {
+  /** Rejects with `NotAnswered`. */
+  request(request: RpcRequest): Promise<RpcAnswer>;
+  notify(method: string, params: string): Promise<void>;
+  /** Told once the server's revision is settled, for transports that announce it. */
+  speak(version: string): void;
+}
+
+/** No answer came. `sent` tells whether the server may have begun to act. */
+export class NotAnswered extends Error {
+  override readonly name = "NotAnswered";
+  readonly code: ErrorCode;
+  readonly sent: boolean;
+
+  constructor(code: ErrorCode, options: { readonly sent: boolean; readonly detail: string; readonly cause?: unknown }) {
+    super(options.detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.sent = options.sent;
+  }
+}
+
+/** How long a cancelled request may still be answered, so that its outcome is known after all. */
+export const CANCEL_GRACE_MS = 1_000;

@@ -1,0 +1,233 @@
+/**
+ * One call of a tool: judged, recorded, carried out, recorded again, answered. What the engine reads is what the ledger
+ * keeps. A call that may have acted and was not answered is `unknown`, never simply failed.
+ */
+import { asPlatformError, PlatformError, type ErrorCode, type SnapshotTool } from "@signalbox/contract";
+import {
+  isRepeatable,
+  judgeToolCall,
+  wireToolName,
+  type Clock,
+  type Digest,
+  type GateRecord,
+  type Log,
+  type Randomness,
+  type SlotView,
+  type ToolGrant,
+  type ToolSettlement,
+} from "@signalbox/core";
+import { canonicalArguments } from "../gates/canonical-arguments.ts";
+import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
+import { settleFirmly } from "../gates/settling.ts";
+import type { Json } from "./mcp-protocol.ts";
+import { McpProblem } from "./mcp-request.ts";
+import { RPC } from "./mcp-protocol.ts";
+import { parameterHeaders } from "./parameter-headers.ts";
+import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
+import type { ToolCatalog } from "./tool-catalog.ts";
+import { errorResult, refusal, shapeResult, type ShapedResult } from "./tool-result.ts";
+import type { ToolServer } from "./tool-server.ts";
+
+export interface ToolCallPorts {
+  readonly record: GateRecord;
+  readonly catalog: ToolCatalog;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly randomness: Randomness;
+  readonly log: Log;
+  readonly open: OpenCalls;
+  /** Incarnation of this process. Throws while the process is not sure of it. */
+  readonly process: () => number;
+  /** For tools without a time of their own. */
+  readonly callMs: number;
+}
+
+export interface ToolCallInput {
+  readonly tokenHash: string;
+  readonly view: SlotView;
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly meta: Json;
+  /** Aborted with a `PlatformError` when nobody waits for the answer any more. */
+  readonly ending: AbortController;
+}
+
+type Granted = Extract<ToolGrant, { readonly kind: "execute" }>;
+type Outcome = Pick<ToolSettlement, "state" | "errorCode"> & { readonly result: ShapedResult };
+
+/** Where engines put the provider's id of the call: the Claude CLI by itself, our own clients by our name. */
+const TOOL_USE_ID_KEYS: readonly string[] = ["claudecode/toolUseId", "signalbox/toolUseId"];
+
+export class ToolCall {
+  readonly #ports: ToolCallPorts;
+  readonly #input: ToolCallInput;
+  readonly #call: { readonly toolUseId: string | null; readonly name: string; readonly argumentsDigest: string };
+
+  /** Throws `McpProblem` when the arguments are no JSON object. */
+  constructor(ports: ToolCallPorts, input: ToolCallInput) {
+    this.#ports = ports;
+    this.#input = input;
+    const argumentsJson = canonicalArguments(input.arguments);
+    if (argumentsJson === null) {
+      throw new McpProblem("arguments must be an object.", { status: 200, rpcCode: RPC.invalidParams });
+    }
+    this.#call = {
+      toolUseId: TOOL_USE_ID_KEYS.map((key) => input.meta[key]).find((id) => typeof id === "string") ?? null,
+      name: wireToolName(input.name),
+      argumentsDigest: ports.digest.sha256Hex(argumentsJson),
+    };
+  }
+
+  /** Rejects only when the engine may not go on (`slot_unknown`, `stale_generation`, `run_cancelled`). */
+  async answer(): Promise<ShapedResult> {
+    try {
+      return await this.#answer();
+    } catch (thrown) {
+      const error = asPlatformError(thrown);
+      if (error.facts.status === 410) throw error;
+      // A gate that cannot decide denies; the model may read why.
+      if (error.facts.fault === "platform") this.#ports.log.error("a tool call could not be decided", thrown);
+      return refusal(error.code, error.detail);
+    }
+  }
+
+  async #answer(): Promise<ShapedResult> {
+    const { record, catalog } = this.#ports;
+    const { tokenHash, view, name } = this.#input;
+    const process = this.#ports.process();
+    const allowed = judgeToolCall(view.snapshot, name);
+    const verdict = allowed.kind === "allow" ? await catalog.judge(allowed.value) : allowed;
+    const unreachable = verdict.kind === "deny" && verdict.code === "tool_upstream_failed";
+    if (verdict.kind !== "allow" && !unreachable) {
+      const { code, reason } =
+        verdict.kind === "deny" ? verdict : { code: "tool_not_allowed" as const, reason: verdict.reason };
+      await record.denyToolCall({ ...this.#call, tokenHash, process, code, reason });
+      return refusal(code, reason);
+    }
+    const grant = await record.openToolCall({ ...this.#call, tokenHash, process });
+    if (grant.kind === "replay") return replayed(grant);
+    const tool = allowed.kind === "allow" ? allowed.value : null;
+    const outcome =
+      verdict.kind === "allow" && tool !== null && tool.server === grant.server && tool.tool === grant.tool
+        ? await this.#carryOut(grant, { tool, server: verdict.value })
+        : failed(
+            verdict.kind === "deny" ? verdict.code : "internal",
+            verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
+          );
+    return this.#settled(grant, outcome);
+  }
+
+  async #carryOut(grant: Granted, to: { readonly tool: SnapshotTool; readonly server: ToolServer }): Promise<Outcome> {
+    const { open, catalog, callMs } = this.#ports;
+    const { ending } = this.#input;
+    const openCall = this.#openCall(grant);
+    open.add(openCall);
+    try {
+      const answer = await to.server.call({
+        tool: grant.tool,
+        argumentsJson: grant.argumentsJson,
+        meta: this.#metaFor(grant),
+        headers:
+          to.server.config.transport === "http"
+            ? parameterHeaders(to.tool.inputSchema, JSON.parse(grant.argumentsJson))
+            : {},
+        timeoutMs: catalog.timeoutMs(grant.server, grant.tool) ?? callMs,
+        signal: ending.signal,
+      });
+      return answered(answer, to.server);
+    } catch (thrown) {
+      return this.#notAnswered(grant, thrown);
+    } finally {
+      open.remove(openCall);
+    }
+  }
+
+  #notAnswered(grant: Granted, thrown: unknown): Outcome {
+    const problem = thrown instanceof NotAnswered ? thrown : null;
+    if (problem === null) this.#ports.log.error("a tool call failed inside the gate", thrown, { server: grant.server });
+    const { signal } = this.#input.ending;
+    const given =
+      problem?.code === "run_cancelled" && signal.aborted ? asPlatformError(signal.reason).code : problem?.code;
+    const code = given ?? asPlatformError(thrown).code;
+    const detail = problem?.message ?? "The tool could not be called.";
+    if ((problem?.sent ?? true) && !isRepeatable(grant.effect)) {
+      const text = `The outcome of this call is not known. ${detail} It may have taken effect: do not simply make it again.`;
+      return { state: "unknown", errorCode: code, result: errorResult(text) };
+    }
+    return failed(code, detail);
+  }
+
+  async #settled(grant: Granted, { result, state, errorCode }: Outcome): Promise<ShapedResult> {
+    const { record, clock, log } = this.#ports;
+    const settlement = {
+      toolCallId: grant.toolCallId,
+      state,
+      errorCode,
+      resultJson: result.json,
+      resultSummary: result.summary,
+    };
+    try {
+      await settleFirmly(() => record.settleToolCall(settlement), { clock, log });
+      return result;
+    } catch (thrown) {
+      log.error("the outcome of a tool call could not be recorded", thrown, { toolCallId: grant.toolCallId });
+      return errorResult("The tool was called, but its outcome could not be recorded.");
+    }
+  }
+
+  #metaFor(grant: Granted): Json {
+    const { randomness } = this.#ports;
+    const traceId = this.#input.view.run?.traceId ?? "";
+    const span = Buffer.from(randomness.bytes(8)).toString("hex");
+    return {
+      "signalbox/idempotencyKey": grant.idempotencyKey,
+      ...(/^[0-9a-f]{32}$/.test(traceId) ? { traceparent: `00-${traceId}-${span}-01` } : {}),
+    };
+  }
+
+  #openCall(grant: Granted): OpenCall {
+    const { tokenHash, view, ending } = this.#input;
+    return {
+      tokenHash,
+      conversationId: view.conversationId,
+      runId: grant.runId,
+      generation: view.run?.generation ?? 0,
+      cut: (code) => ending.abort(new PlatformError(code)),
+    };
+  }
+}
+
+function answered(answer: RpcAnswer, server: ToolServer): Outcome {
+  if (answer.kind === "error") {
+    return {
+      state: "failed",
+      errorCode: null,
+      result: errorResult(`The tool refused the call: ${scrubbed(answer.message, server)}`),
+    };
+  }
+  const result = shapeResult(answer.result);
+  return { state: result.isError ? "failed" : "succeeded", errorCode: null, result };
+}
+
+function failed(code: ErrorCode, detail: string): Outcome {
+  return { state: "failed", errorCode: code, result: errorResult(`${detail} (${code})`) };
+}
+
+function replayed(grant: Extract<ToolGrant, { readonly kind: "replay" }>): ShapedResult {
+  if (grant.resultJson === "") {
+    return errorResult(`This call was made before; its outcome is recorded as ${grant.state}.`);
+  }
+  return { json: grant.resultJson, summary: "", isError: grant.state !== "succeeded" };
+}
+
+const MESSAGE_CHARS_MAX = 2_000;
+
+/** Words of a server about itself may name where it stands; that is nobody's business but the operator's. */
+function scrubbed(message: string, { config, name }: ToolServer): string {
+  const ours =
+    config.transport === "http" ? [config.url, new URL(config.url).host] : [config.cwd ?? "", config.command];
+  const text = ours
+    .filter((each) => each.length > 3)
+    .reduce((said, each) => said.replaceAll(each, `<${name}>`), message);
+  return text.slice(0, MESSAGE_CHARS_MAX).toWellFormed();
+}

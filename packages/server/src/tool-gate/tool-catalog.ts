@@ -1,0 +1,269 @@
+/**
+ * Which tools there are. A tool is pinned as it was first listed, and from then on it is that or it is blocked: whatever
+ * differs (another description, another schema, a tool that is gone) has drifted until somebody approves it. A listing
+ * is looked at again before a call when it is no longer fresh, so that what runs is what was pinned.
+ */
+import { asPlatformError, PlatformError, type EffectClass, type SnapshotTool } from "@signalbox/contract";
+import type { Clock, Digest, Log, PinnedTool, Randomness, ToolStore, Verdict } from "@signalbox/core";
+import { HttpClient } from "../gates/http-client.ts";
+import { isObject, type Json } from "./mcp-protocol.ts";
+import { readListedTool, wireName, type ListedTool } from "./tool-definition.ts";
+import { ToolServer, type ToolServerConfig } from "./tool-server.ts";
+
+export interface ToolCatalogOptions {
+  readonly servers: Readonly<Record<string, ToolServerConfig>>;
+  readonly store: ToolStore;
+  readonly tenantId: string;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly randomness: Randomness;
+  readonly log: Log;
+  /** How old a listing may be when a call is judged by it. */
+  readonly listingMaxAgeMs?: number;
+}
+
+export interface CatalogTool {
+  /** `server__tool`, as agents name it and models see it. */
+  readonly name: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly title: string;
+  readonly description: string;
+  readonly inputSchema: Json;
+  readonly effect: EffectClass;
+  /** Of the pin. */
+  readonly definitionHash: string;
+  /** `ready`: listed as it was pinned. `drifted`: listed otherwise, or no longer. `unseen`: its server was not reached yet. */
+  readonly state: "ready" | "drifted" | "unseen";
+}
+
+interface Listing {
+  /** By name; `null` until the server was reached once. */
+  tools: ReadonlyMap<string, ListedTool> | null;
+  listedAtMs: number;
+  /** False as soon as the server or its connection changed. */
+  fresh: boolean;
+  refreshing: Promise<void> | null;
+}
+
+const LISTING_MAX_AGE_MS = 30_000;
+const UNCLASSIFIED: EffectClass = "irreversible";
+
+export class ToolCatalog implements AsyncDisposable {
+  readonly #options: ToolCatalogOptions;
+  readonly #maxAgeMs: number;
+  readonly #http = new HttpClient();
+  readonly #servers = new Map<string, ToolServer>();
+  readonly #listings = new Map<string, Listing>();
+  readonly #pins = new Map<string, PinnedTool>();
+
+  constructor(options: ToolCatalogOptions) {
+    this.#options = options;
+    this.#maxAgeMs = options.listingMaxAgeMs ?? LISTING_MAX_AGE_MS;
+    const { clock, randomness, log } = options;
+    for (const [name, config] of Object.entries(options.servers)) {
+      const listing: Listing = { tools: null, listedAtMs: 0, fresh: false, refreshing: null };
+      const onChanged = (): void => {
+        listing.fresh = false;
+      };
+      this.#listings.set(name, listing);
+      this.#servers.set(name, new ToolServer(name, config, { clock, randomness, log, http: this.#http, onChanged }));
+    }
+  }
+
+  /**
+   * Reads the pins and lists every server. A server that cannot be reached keeps nobody from starting; its tools are
+   * `unseen` and their calls refused until it is there. Rejects when the pins cannot be read.
+   */
+  async start(): Promise<void> {
+    for (const pin of await this.#options.store.list(this.#options.tenantId)) this.#pins.set(keyOf(pin), pin);
+    await Promise.all([...this.#servers.keys()].map((server) => this.refresh(server).catch(() => undefined)));
+  }
+
+  /** All pinned tools of configured servers, sorted by name. */
+  tools(): readonly CatalogTool[] {
+    const tools: CatalogTool[] = [];
+    for (const pin of this.#pins.values()) {
+      const name = wireName(pin.server, pin.tool);
+      if (name !== null && this.#servers.has(pin.server)) tools.push(this.#shown(name, pin));
+    }
+    return tools.sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  server(name: string): ToolServer | null {
+    return this.#servers.get(name) ?? null;
+  }
+
+  timeoutMs(server: string, tool: string): number | null {
+    return this.#servers.get(server)?.config.tools[tool]?.timeoutMs ?? null;
+  }
+
+  /** Whether a snapshot's tool is known to have drifted, by what was seen last. Never waits. */
+  hasDrifted(tool: SnapshotTool): boolean {
+    const listed = this.#listings.get(tool.server)?.tools;
+    return listed !== null && listed !== undefined && this.#drift(tool, listed) !== null;
+  }
+
+  /** Whether a snapshot's tool is still what was pinned, by a listing that is fresh. */
+  async judge(tool: SnapshotTool): Promise<Verdict<ToolServer>> {
+    const server = this.#servers.get(tool.server);
+    const listing = this.#listings.get(tool.server);
+    if (server === undefined || listing === undefined) {
+      return deny("tool_not_allowed", "The server of this tool is not configured any more.");
+    }
+    const { clock } = this.#options;
+    if (!listing.fresh || clock.monotonicMs() - listing.listedAtMs > this.#maxAgeMs) {
+      try {
+        await this.refresh(tool.server);
+      } catch (thrown) {
+        return deny(asPlatformError(thrown).code, "The tool server cannot be reached, so the tool cannot be checked.");
+      }
+    }
+    const drift = this.#drift(tool, listing.tools ?? new Map());
+    return drift === null ? { kind: "allow", value: server } : deny("tool_drifted", drift);
+  }
+
+  /** Lists a server now and pins what is new. Rejects with `tool_upstream_failed` when it cannot be reached. */
+  async refresh(server: string): Promise<void> {
+    const listing = this.#listings.get(server);
+    if (listing === undefined) throw new PlatformError("tool_unknown", "There is no tool server of this name.");
+    listing.refreshing ??= this.#refresh(server, listing).finally(() => {
+      listing.refreshing = null;
+    });
+    await listing.refreshing;
+  }
+
+  /**
+   * Pins a tool as it is listed now, after somebody has looked at it. Rejects with `tool_drifted` when it is no longer
+   * what was looked at, with `tool_unknown` when it is not listed.
+   */
+  async approve(seen: {
+    readonly server: string;
+    readonly tool: string;
+    readonly definitionHash: string;
+  }): Promise<void> {
+    await this.refresh(seen.server);
+    const listed = this.#listings.get(seen.server)?.tools?.get(seen.tool);
+    if (listed === undefined) throw new PlatformError("tool_unknown");
+    if (listed.definitionHash !== seen.definitionHash) throw new PlatformError("tool_drifted");
+    await this.#pin([this.#pinOf(seen.server, listed)]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#servers.values()].map((server) => server[Symbol.asyncDispose]()));
+    this.#http[Symbol.dispose]();
+  }
+
+  async #refresh(name: string, listing: Listing): Promise<void> {
+    const { clock, log } = this.#options;
+    const server = this.#servers.get(name);
+    if (server === undefined) throw new PlatformError("tool_unknown");
+    const startedAtMs = clock.monotonicMs();
+    let entries: readonly Json[];
+    try {
+      // Connecting marks the listing as not fresh; what is listed after that is.
+      await server.connect();
+      listing.fresh = true;
+      entries = await server.list();
+    } catch (cause) {
+      listing.fresh = false;
+      log.warn("a tool server cannot be listed", { server: name });
+      throw new PlatformError("tool_upstream_failed", undefined, { cause });
+    }
+    const listed = this.#read(name, entries);
+    await this.#pin(this.#newPins(name, listed));
+    listing.tools = listed;
+    listing.listedAtMs = startedAtMs;
+  }
+
+  #read(server: string, entries: readonly Json[]): ReadonlyMap<string, ListedTool> {
+    const { digest, log } = this.#options;
+    const listed = new Map<string, ListedTool>();
+    const twice = new Set<string>();
+    for (const entry of entries.filter(isObject)) {
+      const tool = readListedTool(entry, digest);
+      const problem =
+        tool === null
+          ? "its definition cannot be used"
+          : wireName(server, tool.tool) === null
+            ? "its name has characters or a length that models do not take"
+            : listed.has(tool.tool)
+              ? "it is listed twice"
+              : null;
+      if (tool === null || problem !== null) {
+        log.warn("a tool is left out", { server, tool: String(entry.name).slice(0, 100), problem });
+        if (tool !== null) twice.add(tool.tool);
+      } else {
+        listed.set(tool.tool, tool);
+      }
+    }
+    // Of two tools under one name nobody can say which a call would reach.
+    for (const name of twice) listed.delete(name);
+    return listed;
+  }
+
+  /** Tools never seen before are pinned as they are; known ones only follow the operator's effect class. */
+  #newPins(server: string, listed: ReadonlyMap<string, ListedTool>): readonly PinnedTool[] {
+    return [...listed.values()].flatMap((tool) => {
+      const pin = this.#pins.get(keyOf({ server, tool: tool.tool }));
+      const effect = this.#effectOf(server, tool.tool);
+      if (pin === undefined) return [this.#pinOf(server, tool)];
+      const before = this.#listings.get(server)?.tools?.get(tool.tool)?.definitionHash;
+      if (pin.definitionHash !== tool.definitionHash && before !== tool.definitionHash) {
+        this.#options.log.warn("a tool has drifted and is blocked", { server, tool: tool.tool });
+      }
+      return pin.effect === effect ? [] : [{ ...pin, effect }];
+    });
+  }
+
+  async #pin(pins: readonly PinnedTool[]): Promise<void> {
+    if (pins.length === 0) return;
+    await this.#options.store.save(this.#options.tenantId, pins);
+    for (const pin of pins) this.#pins.set(keyOf(pin), pin);
+  }
+
+  #pinOf(server: string, listed: ListedTool): PinnedTool {
+    const { tool, title, definition, definitionHash } = listed;
+    return { server, tool, title, definition, definitionHash, effect: this.#effectOf(server, tool) };
+  }
+
+  #effectOf(server: string, tool: string): EffectClass {
+    return this.#servers.get(server)?.config.tools[tool]?.effect ?? UNCLASSIFIED;
+  }
+
+  /** What keeps a snapshot's tool from being called, in words, or `null`. */
+  #drift(tool: SnapshotTool, listed: ReadonlyMap<string, ListedTool>): string | null {
+    const pin = this.#pins.get(keyOf(tool));
+    const now = listed.get(tool.tool);
+    if (pin === undefined || pin.definitionHash !== tool.definitionHash) {
+      return "The tool is pinned in another form than this agent was given.";
+    }
+    if (now === undefined) return "The tool server does not offer this tool any more.";
+    return now.definitionHash === pin.definitionHash ? null : "The tool changed since it was pinned.";
+  }
+
+  #shown(name: string, pin: PinnedTool): CatalogTool {
+    const { server, tool, title, effect, definition, definitionHash } = pin;
+    const listed = this.#listings.get(server)?.tools ?? null;
+    const { description, inputSchema } = definition;
+    return {
+      name,
+      server,
+      tool,
+      title,
+      effect,
+      definitionHash,
+      description: typeof description === "string" ? description : "",
+      inputSchema: isObject(inputSchema) ? inputSchema : {},
+      state: listed === null ? "unseen" : listed.get(tool)?.definitionHash === definitionHash ? "ready" : "drifted",
+    };
+  }
+}
+
+function keyOf(tool: { readonly server: string; readonly tool: string }): string {
+  return `${tool.server}\n${tool.tool}`;
+}
+
+function deny(code: PlatformError["code"], reason: string): Verdict<never> {
+  return { kind: "deny", code, reason };
+}
