@@ -1,11 +1,15 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { spokenIn, type Block } from "./claude-sdk/model-double.ts";
 import { enginesBelow, makeWorld, say, visibleTexts, type World } from "./claude-sdk/world.ts";
 
 const READ = "mcp__signalbox__docs__read";
+
+/** Two seconds are promised; the rest is for a busy machine. */
+const STOP_LIMIT_MS = 5_000;
 
 let world: World;
 let never: Promise<void>;
@@ -24,7 +28,6 @@ afterEach(async () => {
 test("an interrupt in the middle of a text keeps what was said, and the process goes on", async () => {
   const { session, transcript } = await world.open();
   const stop = new AbortController();
-  const startedMs = performance.now();
   let stoppedMs = 0;
   const { result, events } = await say(session, "A story", {
     turnId: "trn_1",
@@ -43,8 +46,7 @@ test("an interrupt in the middle of a text keeps what was said, and the process 
     leaf: transcript.leaf,
     error: null,
   });
-  expect(performance.now() - stoppedMs).toBeLessThan(2_000);
-  expect(startedMs).toBeLessThan(stoppedMs);
+  expect(performance.now() - stoppedMs).toBeLessThan(STOP_LIMIT_MS);
   expect(visibleTexts(events)).toEqual(["Once upon a time "]);
   expect(events.at(-1)).toEqual({ type: "text.completed", itemId: "itm_1", text: "Once upon a time " });
 
@@ -115,7 +117,7 @@ test("an engine that does not answer is killed, and the step still ends in time"
     },
   });
   expect(result).toMatchObject({ outcome: "interrupted", answer: expect.stringContaining("Once upon ") as string });
-  expect(performance.now() - stoppedMs).toBeLessThan(2_500);
+  expect(performance.now() - stoppedMs).toBeLessThan(STOP_LIMIT_MS);
   expect(losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
   await expect.poll(() => world.engines()).toEqual([]);
 });
@@ -128,6 +130,23 @@ test("an engine that dies is reported once, and what it had not finished is take
   expect(result).toMatchObject({ outcome: "failed", answer: "", error: { code: "engine_failed" } });
   expect(visibleTexts(events)).toEqual([]);
   expect(losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
+});
+
+test("an engine that dies between two turns is reported, and the next step does not begin", async () => {
+  const { session, losses } = await world.open();
+  world.engines().forEach((pid) => process.kill(pid, "SIGKILL"));
+  await expect.poll(() => losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
+  const { result } = await say(session, "Still there?");
+  expect(result).toMatchObject({ outcome: "failed", leaf: null, error: { code: "engine_failed" } });
+  expect(world.model.requests).toEqual([]);
+});
+
+test("a session whose engine hangs is left like any other", async () => {
+  const { session } = await world.open();
+  world.engines().forEach((pid) => process.kill(pid, "SIGSTOP"));
+  await session[Symbol.asyncDispose]();
+  expect(world.engines()).toEqual([]);
+  expect(readdirSync(world.scratchDir)).toEqual([]);
 });
 
 test("killing the hosting process in the middle of a stream leaves no engine", async () => {

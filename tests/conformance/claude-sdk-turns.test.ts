@@ -157,3 +157,15 @@ test("a call of a tool the agent was not given is refused before it reaches the 
   expect(result.answer).toBe("I may not.");
   expect(world.tools.calls.length).toBe(callCount);
 });
+
+test("a model of Anthropic's goes out under its full name too, with room left beside its thinking", async () => {
+  world.model.script = () => ({ blocks: [{ thinking: ["Let me see."] }, { text: ["Fine."] }] });
+  const { session } = await world.open({ snapshot: { model: "anthropic/claude-haiku-4-5", tools: [] } });
+  const { result, events } = await say(session, "Hello");
+  const { body } = world.model.requests.at(-1)!;
+  expect(body).toMatchObject({ model: "anthropic/claude-haiku-4-5", max_tokens: 4_096 });
+  expect(body.thinking).toMatchObject({ type: "enabled", budget_tokens: 2_048 });
+  expect(body.tools ?? []).toEqual([]);
+  expect(result.answer).toBe("Fine.");
+  expect(events).toContainEqual({ type: "thinking.completed", itemId: "itm_1", text: "Let me see." });
+});

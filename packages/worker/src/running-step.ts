@@ -2,7 +2,7 @@
  * One step of an engine, from its start to its one result. Answerable for: exactly one result whatever the engine
  * does, well-formed bounded text, a reader that may be slow or vanish, and an interrupt that ends within its bound.
  */
-import { asPlatformError, PlatformError, type ErrorCode } from "@signalbox/contract";
+import { asPlatformError, PlatformError, wellFormed, type ErrorCode } from "@signalbox/contract";
 import { settledWithin, type WorkerClock } from "./clock.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { EngineSession, StepEvent, StepInput, StepResult } from "./executor.ts";
@@ -86,7 +86,7 @@ export class RunningStep {
       return this.#failed(this.#lost.code, this.#lost.detail);
     }
     assertFits(result.answer, "The answer");
-    return result;
+    return { ...result, answer: wellFormed(result.answer) };
   }
 
   #resultOf(thrown: unknown): StepResult {

@@ -1,0 +1,138 @@
+/**
+ * An engine without a mind of its own: plays what it is told through the same interface, gates and transcript as the
+ * real ones. The reference for what a worker must do with any engine.
+ */
+import { randomBytes } from "node:crypto";
+import { asPlatformError, PlatformError } from "@signalbox/contract";
+import {
+  GateConnections,
+  type CheckpointHeader,
+  type EngineSession,
+  type Executor,
+  type SessionContext,
+  type StepInput,
+  type StepResult,
+  type TranscriptEntry,
+} from "@signalbox/worker";
+import { playOf } from "./play.ts";
+import { Stage, type Emit } from "./stage.ts";
+
+const SCHEMA_VERSION = 1;
+
+export function createScriptedExecutor(): Executor {
+  return new ScriptedExecutor();
+}
+
+class ScriptedExecutor implements Executor {
+  readonly #connections = new GateConnections();
+
+  describe() {
+    const capabilities = ["streaming", "tools", "interrupt", "native_resume", "rebuild"];
+    return Promise.resolve({ name: "scripted", version: "1", available: true, problem: "", capabilities });
+  }
+
+  async open(context: SessionContext): Promise<EngineSession> {
+    const { rung, leaf, history } = context.continuity;
+    const native = rung === "native" || rung === "repaired";
+    const entries = native && leaf !== null ? upTo(leaf, await context.transcript.load()) : [];
+    const messageCount = rung === "rebuilt" ? history.length : entries.filter((each) => each.kind === "item").length;
+    return new ScriptedSession(context, { connections: this.#connections, leaf: native ? leaf : null, messageCount });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#connections[Symbol.dispose]();
+    return Promise.resolve();
+  }
+}
+
+interface Opened {
+  readonly connections: GateConnections;
+  readonly leaf: string | null;
+  readonly messageCount: number;
+}
+
+class ScriptedSession implements EngineSession {
+  leaf: string | null;
+  readonly #context: SessionContext;
+  readonly #connections: GateConnections;
+  readonly #salt = randomBytes(6).toString("hex");
+  #messageCount: number;
+  #sizeBytes = 0;
+
+  constructor(context: SessionContext, opened: Opened) {
+    this.#context = context;
+    this.#connections = opened.connections;
+    this.leaf = opened.leaf;
+    this.#messageCount = opened.messageCount;
+  }
+
+  rebind(): void {
+    // The slot stays, and its row says which generation it belongs to.
+  }
+
+  async step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
+    const parts = input.kind === "message" ? input.parts : [input.reason];
+    const stage = new Stage({
+      context: this.#context,
+      connections: this.#connections,
+      emit,
+      signal,
+      parts,
+      rememberedCount: this.#messageCount,
+    });
+    try {
+      const play = playOf(this.#context.snapshot.instructions, parts);
+      await stage.play(play ?? [{ say: `You said: ${parts.at(-1) ?? ""}` }]);
+      await stage.close();
+      return await this.#remembered(parts, { ...resultOf(stage), outcome: "done" });
+    } catch (thrown) {
+      await stage.close();
+      if (signal.aborted || asPlatformError(thrown).code === "run_cancelled") {
+        return this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "" });
+      }
+      if (thrown instanceof PlatformError) {
+        return { ...resultOf(stage), error: { code: thrown.code, detail: thrown.detail } };
+      }
+      throw thrown;
+    }
+  }
+
+  checkpoint(): Promise<CheckpointHeader> {
+    return Promise.resolve({ schemaVersion: SCHEMA_VERSION, leaf: this.leaf, sizeBytes: this.#sizeBytes });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Nothing is started that a step does not end.
+  }
+
+  async #remembered(parts: readonly string[], result: StepResult): Promise<StepResult> {
+    const spoken = [
+      { role: "user", text: parts.join("\n") },
+      { role: "assistant", text: result.answer },
+    ];
+    const items = spoken.map((message): TranscriptEntry => {
+      this.#messageCount += 1;
+      const body = Buffer.from(JSON.stringify(message));
+      return { kind: "item", entryId: `m${this.#messageCount}.${this.#salt}`, stream: "", body };
+    });
+    const body = Buffer.from(JSON.stringify({ v: SCHEMA_VERSION, messageCount: this.#messageCount }));
+    const state: TranscriptEntry = { kind: "state", entryId: `s${this.#messageCount}.${this.#salt}`, stream: "", body };
+    await this.#context.transcript.append([...items, state]);
+    this.leaf = state.entryId;
+    this.#sizeBytes = body.byteLength;
+    return { ...result, leaf: this.leaf };
+  }
+}
+
+function resultOf(stage: Stage): StepResult {
+  const { text, stopReason, servedModel } = stage;
+  return { outcome: "failed", answer: text, stopReason, leaf: null, servedModel, error: null };
+}
+
+function upTo(leaf: string, entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
+  const end = entries.findIndex((entry) => entry.stream === "" && entry.entryId === leaf);
+  if (end < 0) {
+    throw new PlatformError("transcript_corrupt", "The transcript lacks the entry it should end with.");
+  }
+  return entries.slice(0, end + 1);
+}

@@ -1,0 +1,144 @@
+/**
+ * What an engine must offer to run behind a worker. An executor translates: whatever an SDK or provider says is
+ * turned into the words below, and no SDK type passes this line.
+ */
+import type { ErrorCode, HistoryEntry, Rung, Snapshot } from "@signalbox/contract";
+export interface RuntimeDescription {
+    readonly name: string;
+    /** Version of the engine package, as announced to the platform. */
+    readonly version: string;
+    /** False when the engine is not installed; `problem` then tells the operator what to do. */
+    readonly available: boolean;
+    readonly problem: string;
+    readonly capabilities: readonly string[];
+}
+export interface GateUrls {
+    /** Base URL for the Anthropic wire; the engine appends `/v1/messages`. */
+    readonly model: string;
+    /** The MCP endpoint. */
+    readonly tool: string;
+}
+export type EntryKind = "item" | "state";
+/** One entry of the transcript. `entryId` is chosen by the engine and unique within its stream. */
+export interface TranscriptEntry {
+    readonly kind: EntryKind;
+    readonly entryId: string;
+    /** Empty for the main stream. */
+    readonly stream: string;
+    readonly body: Uint8Array;
+}
+/** The record gate as an engine sees it. Authenticated and fenced by the session's slot. */
+export interface TranscriptLog {
+    /**
+     * Makes entries durable, in order. Resolves once they are committed. Rejects with `stale_generation` when the
+     * session's owner no longer owns the conversation: the session must then end at once and write nothing more.
+     */
+    append(entries: readonly TranscriptEntry[]): Promise<void>;
+    /** What the current owner may continue from, in order. */
+    load(): Promise<readonly TranscriptEntry[]>;
+}
+export interface SessionContext {
+    readonly tenantId: string;
+    readonly conversationId: string;
+    readonly generation: number;
+    readonly snapshot: Snapshot;
+    readonly snapshotHash: string;
+    /** The only credential an engine gets: API key of the model gate and bearer of the tool gate. */
+    readonly slotToken: string;
+    readonly gates: GateUrls;
+    readonly continuity: {
+        readonly rung: Rung;
+        readonly leaf: string | null;
+        readonly history: readonly HistoryEntry[];
+    };
+    readonly transcript: TranscriptLog;
+    /** Makes an id for a new item (`itm_…`). */
+    newItemId(): string;
+    /** Called when the session can no longer work (its process died, its owner is stale). */
+    onLost(cause: ErrorCode, detail: string): void;
+}
+export type StepInput = {
+    readonly kind: "message";
+    readonly turnId: string;
+    readonly runId: string;
+    readonly parts: readonly string[];
+} | {
+    readonly kind: "continue";
+    readonly turnId: string;
+    readonly runId: string;
+    readonly reason: string;
+};
+export type StepEvent = {
+    readonly type: "text.delta" | "thinking.delta";
+    readonly itemId: string;
+    readonly offset: number;
+    readonly text: string;
+} | {
+    readonly type: "text.completed" | "thinking.completed";
+    readonly itemId: string;
+    readonly text: string;
+} | {
+    readonly type: "text.retracted";
+    readonly itemId: string;
+    readonly cause: string;
+} | {
+    readonly type: "run.phase";
+    readonly phase: "thinking" | "writing" | "using_tool" | "waiting_provider" | "compacting";
+};
+export interface StepResult {
+    readonly outcome: "done" | "continue" | "hold_required" | "failed" | "interrupted";
+    /** The final answer, or what there was of it when the step was interrupted. */
+    readonly answer: string;
+    /** As the model said it: `end_turn`, `max_tokens`, `refusal` …; empty when it did not. */
+    readonly stopReason: string;
+    /** Last durable transcript entry of the main stream, or `null` when the step wrote none. */
+    readonly leaf: string | null;
+    readonly servedModel: string;
+    readonly error: {
+        readonly code: ErrorCode;
+        readonly detail: string;
+    } | null;
+}
+export interface CheckpointHeader {
+    readonly schemaVersion: number;
+    readonly leaf: string | null;
+    readonly sizeBytes: number;
+}
+export interface EngineSession extends AsyncDisposable {
+    /** Last durable entry of the main stream. */
+    readonly leaf: string | null;
+    /**
+     * Goes on under a higher generation after the platform has bound the same slot to it; only called when `leaf`
+     * equals the continuity the platform sent.
+     */
+    rebind(generation: number): void;
+    /**
+     * Runs one step. `emit` hands out events in order and returns a promise when the reader is slow; an engine must
+     * wait for it. When `signal` aborts, the step still resolves, as `interrupted`, with the partial answer, within
+     * two seconds or the session is disposed. Never throws for what a provider or tool does: that is a `failed` result.
+     */
+    step(input: StepInput, emit: (event: StepEvent) => Promise<void> | void, signal: AbortSignal): Promise<StepResult>;
+    /** Makes the state durable now. */
+    checkpoint(): Promise<CheckpointHeader>;
+}
+export interface Executor {
+    describe(): Promise<RuntimeDescription>;
+    /** Rejects with `SDK_UNAVAILABLE` when the engine is missing, `transcript_corrupt` when it cannot go on natively. */
+    open(context: SessionContext): Promise<EngineSession>;
+    /** Loads what the first session would otherwise wait for. Called once, after the worker has announced itself. */
+    warm?(): Promise<void>;
+    /** Called when the worker ends, after every session has been disposed. */
+    [Symbol.asyncDispose]?(): Promise<void>;
+}
+/** What an executor package exports under the name `createExecutor`. */
+export type CreateExecutor = (options: ExecutorOptions) => Executor | Promise<Executor>;
+/** The part of an executor package a worker needs. */
+export interface ExecutorModule {
+    readonly createExecutor: CreateExecutor;
+}
+/** Imports an executor package, for example `() => import("@signalbox/executor-langgraph")`. */
+export type LoadExecutor = () => Promise<ExecutorModule>;
+export interface ExecutorOptions {
+    /** Private directory of this worker for scratch files; removed at its end. */
+    readonly scratchDir: string;
+}

@@ -1,0 +1,110 @@
+/**
+ * One step of an engine, from its start to its one result. Answerable for: exactly one result whatever the engine
+ * does, well-formed bounded text, a reader that may be slow or vanish, and an interrupt that ends within its bound.
+ */
+import { asPlatformError, PlatformError, wellFormed } from "@signalbox/contract";
+import { settledWithin } from "./clock.js";
+import { EventQueue } from "./event-queue.js";
+import { INTERRUPT_BOUND_MS } from "./limits.js";
+import { assertFits, StepText } from "./step-text.js";
+export class RunningStep {
+    queue = new EventQueue();
+    /** Settles when the step has its result, which the engine gave or the bound forced. Never rejects. */
+    ended;
+    #options;
+    #abort = new AbortController();
+    #text = new StepText();
+    #lost = null;
+    #markEnded = () => undefined;
+    constructor(options) {
+        this.#options = options;
+        this.ended = new Promise((resolve) => {
+            this.#markEnded = resolve;
+        });
+    }
+    /** Starts the engine. The promise settles when the engine has come back, however late. Never rejects. */
+    async run() {
+        const { engine, input } = this.#options;
+        try {
+            const result = await engine.step(input, (event) => this.#emit(event), this.#abort.signal);
+            this.#finish(this.#checked(result));
+        }
+        catch (thrown) {
+            this.#finish(this.#resultOf(thrown));
+        }
+    }
+    /** Asks the engine to stop, and ends the step for it when it does not. Repeated calls change nothing. */
+    async interrupt(reason) {
+        if (this.#abort.signal.aborted || this.queue.finished) {
+            return this.ended;
+        }
+        this.#abort.abort(new PlatformError("run_cancelled", reason));
+        this.queue.release();
+        if (!(await settledWithin(this.ended, INTERRUPT_BOUND_MS, this.#options.clock))) {
+            this.#finish(this.#interrupted());
+            this.#options.onStuck();
+        }
+    }
+    /** The owner is stale or the engine is gone: whatever the engine still says, the step has failed with this. */
+    lose(code, detail) {
+        this.#lost ??= { code, detail };
+        this.#abort.abort(new PlatformError(code, detail));
+        this.queue.release();
+    }
+    /** Ends the step now, without waiting for the engine. */
+    cut(code, detail) {
+        this.lose(code, detail);
+        this.#finish(this.#interrupted());
+    }
+    #emit(event) {
+        if (this.queue.finished) {
+            return undefined;
+        }
+        const clean = this.#text.accept(event);
+        return clean === null ? undefined : this.queue.push(clean);
+    }
+    #checked(result) {
+        if (this.#lost !== null) {
+            return this.#failed(this.#lost.code, this.#lost.detail);
+        }
+        assertFits(result.answer, "The answer");
+        return { ...result, answer: wellFormed(result.answer) };
+    }
+    #resultOf(thrown) {
+        if (this.#lost !== null) {
+            return this.#failed(this.#lost.code, this.#lost.detail);
+        }
+        if (this.#abort.signal.aborted) {
+            return this.#interrupted();
+        }
+        const error = asPlatformError(thrown);
+        if (error.code === "internal") {
+            this.#options.log.error("engine step threw", thrown, { runId: this.#options.input.runId });
+            return this.#failed("engine_failed", "The engine ended with an error that it did not expect.");
+        }
+        return this.#failed(error.code, error.detail);
+    }
+    #interrupted() {
+        if (this.#lost !== null) {
+            return this.#failed(this.#lost.code, this.#lost.detail);
+        }
+        return { ...NO_RESULT, outcome: "interrupted", answer: this.#text.partialAnswer, leaf: this.#options.engine.leaf };
+    }
+    #failed(code, detail) {
+        const answer = code === "payload_too_large" ? "" : this.#text.partialAnswer;
+        return { ...NO_RESULT, outcome: "failed", answer, leaf: this.#options.engine.leaf, error: { code, detail } };
+    }
+    #finish(result) {
+        this.queue.finish(result);
+        this.#markEnded();
+    }
+}
+const NO_RESULT = {
+    outcome: "failed",
+    answer: "",
+    stopReason: "",
+    leaf: null,
+    servedModel: "",
+    error: null,
+};
+//# sourceMappingURL=running-step.js.map

@@ -1,0 +1,4 @@
+export interface Scratch extends AsyncDisposable {
+    readonly path: string;
+}
+export declare function makeScratch(root?: string): Promise<Scratch>;
