@@ -163,7 +163,7 @@ test("a stale append kills the engine at once, and nothing more is written", asy
   expect(visibleTexts(events)).toEqual([]);
   expect(losses.map((loss) => loss.code)).toEqual(["stale_generation"]);
   expect(transcript.entries.length).toBe(kept);
-  await expect.poll(() => world.engines()).toEqual([]);
+  await expect.poll(() => world.engines(), { timeout: 10_000 }).toEqual([]);
   expect((await say(session, "Still there?")).result.error?.code).toBe("stale_generation");
 });
 

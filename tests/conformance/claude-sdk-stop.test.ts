@@ -119,7 +119,7 @@ test("an engine that does not answer is killed, and the step still ends in time"
   expect(result).toMatchObject({ outcome: "interrupted", answer: expect.stringContaining("Once upon ") as string });
   expect(performance.now() - stoppedMs).toBeLessThan(STOP_LIMIT_MS);
   expect(losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
-  await expect.poll(() => world.engines()).toEqual([]);
+  await expect.poll(() => world.engines(), { timeout: 10_000 }).toEqual([]);
 });
 
 test("an engine that dies is reported once, and what it had not finished is taken back", async () => {
@@ -135,7 +135,7 @@ test("an engine that dies is reported once, and what it had not finished is take
 test("an engine that dies between two turns is reported, and the next step does not begin", async () => {
   const { session, losses } = await world.open();
   world.engines().forEach((pid) => process.kill(pid, "SIGKILL"));
-  await expect.poll(() => losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
+  await expect.poll(() => losses.map((loss) => loss.code), { timeout: 10_000 }).toEqual(["engine_failed"]);
   const { result } = await say(session, "Still there?");
   expect(result).toMatchObject({ outcome: "failed", leaf: null, error: { code: "engine_failed" } });
   expect(world.model.requests).toEqual([]);

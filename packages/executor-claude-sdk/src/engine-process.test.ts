@@ -1,9 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { EngineProcess, findDeathTie, type DeathTie } from "./engine-process.ts";
 
+// These start programs, which a busy machine may take its time for.
+vi.setConfig({ testTimeout: 30_000 });
+
+const POLL = { timeout: 10_000 };
 const STUBBORN = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); console.log('up')";
 
 /** A worker reduced to one such program. */
@@ -35,7 +39,7 @@ test("a program that ignores every polite signal is gone when it is killed", asy
   engine.child.kill("SIGTERM");
   expect(await engine.isGone(100)).toBe(false);
   engine.kill();
-  expect(await engine.isGone(2_000)).toBe(true);
+  expect(await engine.isGone(10_000)).toBe(true);
   expect(engine.isRunning).toBe(false);
   engine.release();
 });
@@ -47,8 +51,8 @@ test("what the program started goes with it", async () => {
   const grandchild = Number.parseInt(line.toString("utf8"), 10);
   expect(isAlive(grandchild)).toBe(true);
   engine.kill();
-  await engine.isGone(2_000);
-  await expect.poll(() => isAlive(grandchild)).toBe(false);
+  await engine.isGone(10_000);
+  await expect.poll(() => isAlive(grandchild), POLL).toBe(false);
   engine.release();
 });
 
@@ -59,7 +63,7 @@ test("a full error output does not stop the program, and its end is kept", async
   );
   expect(await engine.isGone(10_000)).toBe(true);
   expect(engine.child.exitCode).toBe(3);
-  await expect.poll(() => engine.complaints.endsWith("the end")).toBe(true);
+  await expect.poll(() => engine.complaints.endsWith("the end"), POLL).toBe(true);
   engine.release();
 });
 
@@ -83,5 +87,5 @@ test.each([["kernel"], ["watchman"]])("by its %s tie a program dies with the wor
   expect(isAlive(pid)).toBe(true);
   host.kill("SIGKILL");
   await once(host, "exit");
-  await expect.poll(() => isAlive(pid), { timeout: 5_000 }).toBe(false);
+  await expect.poll(() => isAlive(pid), POLL).toBe(false);
 });

@@ -3,6 +3,7 @@
  * can be asked to stop a turn, and it is left so that nothing remains. Ending it is a ladder: the turn is interrupted,
  * the input closed, the process group killed, and each rung has its limit.
  */
+import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { McpServerStatus, Options, Query, SDKMessage, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { PlatformError } from "@signalbox/contract";
@@ -39,7 +40,7 @@ export class Engine {
   /** Starts the process and waits until it could take a message. Nothing has been sent to a model by then. */
   static async start(start: EngineStart): Promise<Engine> {
     const ending = { isExpected: false };
-    let started: EngineProcess | null = null;
+    const started: { process: EngineProcess | null } = { process: null };
     const spawnClaudeCodeProcess: NonNullable<Options["spawnClaudeCodeProcess"]> = ({ cwd, ...request }) => {
       const process = new EngineProcess({ ...request, cwd }, start.tie);
       process.child.on("exit", (code, signal) => {
@@ -49,7 +50,7 @@ export class Engine {
           );
         }
       });
-      started = process;
+      started.process = process;
       return process.child;
     };
     try {
@@ -57,12 +58,14 @@ export class Engine {
         options: { ...start.options, spawnClaudeCodeProcess },
         initializeTimeoutMs: LIMITS.startMs,
       });
+      assert(started.process !== null, "the engine answered without a process of ours");
       const input = new MessageInput();
-      const query = warm.query(input);
-      return new Engine({ query, input, process: asStarted(started), ending });
+      return new Engine({ query: warm.query(input), input, process: started.process, ending });
     } catch (cause) {
       ending.isExpected = true;
-      asStarted(started).kill();
+      started.process?.kill();
+      await started.process?.isGone(LIMITS.killMs);
+      started.process?.release();
       throw new PlatformError("engine_failed", "The engine process could not be started.", { cause });
     }
   }
@@ -105,7 +108,8 @@ export class Engine {
       // A process that hangs does not answer, so the answer itself is not waited for.
       const asked = this.#parts.query.interrupt().catch(() => undefined);
       if (await settlesWithin(ended, LIMITS.interruptRepeatMs)) {
-        await asked;
+        // Read before the next message is sent, it cannot stop that one's turn.
+        await settlesWithin(asked, LIMITS.interruptRepeatMs);
         return true;
       }
     }
@@ -131,11 +135,4 @@ export class Engine {
     }
     process.release();
   }
-}
-
-function asStarted(process: EngineProcess | null): EngineProcess {
-  if (process === null) {
-    throw new PlatformError("engine_failed", "The engine process could not be started.");
-  }
-  return process;
 }
