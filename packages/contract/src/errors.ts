@@ -2,8 +2,11 @@
  * One class and one table. What an error means outside (HTTP, gRPC, retry, fault, text) is decided here by its
  * code and nowhere else.
  */
+
+/** Whose doing an error is: what the caller sent, what a rule forbids, a provider, or the platform itself. */
 export type Fault = "caller" | "policy" | "provider" | "platform";
-/** Names of gRPC status codes, lowerCamelCase as Connect spells them in snake_case on the wire. */
+
+/** Names of gRPC status codes, as Connect spells them on the wire. */
 export type GrpcStatus =
   | "invalid_argument"
   | "not_found"
@@ -19,44 +22,29 @@ export type GrpcStatus =
   | "internal"
   | "canceled";
 
+/** What one code means, on every boundary. */
 export interface ErrorFacts {
+  /** Of the HTTP answer. */
   readonly status: number;
   readonly grpc: GrpcStatus;
+  /** Whether the same request can succeed later without being changed. */
   readonly retryable: boolean;
   readonly fault: Fault;
   /** Safe to show to anybody. */
   readonly title: string;
 }
 
-const caller = (status: number, grpc: GrpcStatus, title: string): ErrorFacts => ({
-  status,
-  grpc,
-  retryable: false,
-  fault: "caller",
-  title,
-});
-const policy = (status: number, grpc: GrpcStatus, title: string): ErrorFacts => ({
-  status,
-  grpc,
-  retryable: false,
-  fault: "policy",
-  title,
-});
-const provider = (status: number, retryable: boolean, title: string): ErrorFacts => ({
-  status,
-  grpc: "unavailable",
-  retryable,
-  fault: "provider",
-  title,
-});
-const platform = (status: number, grpc: GrpcStatus, retryable: boolean, title: string): ErrorFacts => ({
-  status,
-  grpc,
-  retryable,
-  fault: "platform",
-  title,
-});
+const factsOf =
+  (fault: Fault) =>
+  (status: number, grpc: GrpcStatus, title: string): ErrorFacts => ({ status, grpc, retryable: false, fault, title });
 
+const caller = factsOf("caller");
+const policy = factsOf("policy");
+const platform = factsOf("platform");
+const provider = (status: number, title: string): ErrorFacts => factsOf("provider")(status, "unavailable", title);
+const passing = (facts: ErrorFacts): ErrorFacts => ({ ...facts, retryable: true });
+
+/** Every error there is. A code is never renamed; clients know errors by it and never by the text. */
 export const ERROR_CODES = {
   invalid_request: caller(400, "invalid_argument", "The request is not valid."),
   malformed_json: caller(400, "invalid_argument", "The body is not valid JSON."),
@@ -82,80 +70,79 @@ export const ERROR_CODES = {
   runtime_constraint: caller(422, "failed_precondition", "The runtime cannot do what the agent asks for."),
   model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),
   tool_unknown: caller(422, "failed_precondition", "There is no tool of this name."),
-  queue_full: {
-    ...caller(429, "resource_exhausted", "Too many messages are waiting in this conversation."),
-    retryable: true,
-  },
-  SDK_UNAVAILABLE: platform(
-    422,
-    "failed_precondition",
-    false,
-    "The Claude Agent SDK is not installed on a connected worker.",
-  ),
-  stale_generation: platform(410, "failed_precondition", false, "This owner no longer owns the conversation."),
-  slot_unknown: platform(410, "unauthenticated", false, "This slot token is not bound to a run."),
+  queue_full: passing(caller(429, "resource_exhausted", "Too many messages are waiting in this conversation.")),
+  SDK_UNAVAILABLE: platform(422, "failed_precondition", "The Claude Agent SDK is not installed on a connected worker."),
+  stale_generation: platform(410, "failed_precondition", "This owner no longer owns the conversation."),
+  slot_unknown: platform(410, "unauthenticated", "This slot token is not bound to a run."),
   run_cancelled: policy(410, "canceled", "The run was cancelled."),
   model_not_granted: policy(403, "permission_denied", "The run was not granted this model."),
   tool_not_allowed: policy(403, "permission_denied", "The agent may not use this tool."),
   tool_not_proposed: policy(403, "permission_denied", "The model did not propose this call."),
   tool_drifted: policy(403, "permission_denied", "The tool changed since it was pinned."),
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
-  tool_timeout: provider(504, false, "The tool did not answer in time."),
-  tool_upstream_failed: provider(502, false, "The tool server could not be reached."),
-  snapshot_mismatch: platform(400, "invalid_argument", false, "The snapshot does not match its hash."),
-  session_unknown: platform(404, "not_found", true, "The worker does not hold this session."),
-  transcript_corrupt: platform(500, "internal", false, "The transcript does not agree with its digest."),
-  transcript_not_durable: platform(500, "internal", true, "The transcript could not be made durable."),
-  answer_missing: provider(502, false, "The model ended without an answer."),
-  provider_error: provider(502, false, "The model provider answered with an error."),
-  provider_overloaded: provider(503, true, "The model provider is overloaded."),
-  provider_rate_limited: provider(429, true, "The model provider limits the rate."),
-  provider_unreachable: provider(502, true, "The model provider could not be reached."),
-  provider_stream_broken: provider(502, true, "The model provider's stream ended too early."),
-  provider_timeout: provider(504, true, "The model provider did not answer in time."),
-  output_truncated: provider(502, false, "The model's answer was cut off at its length limit."),
-  refused: provider(502, false, "The model refused to answer."),
+  tool_timeout: provider(504, "The tool did not answer in time."),
+  tool_upstream_failed: provider(502, "The tool server could not be reached."),
+  snapshot_mismatch: platform(400, "invalid_argument", "The snapshot does not match its hash."),
+  session_unknown: passing(platform(404, "not_found", "The worker does not hold this session.")),
+  transcript_corrupt: platform(500, "internal", "The transcript does not agree with its digest."),
+  transcript_not_durable: passing(platform(500, "internal", "The transcript could not be made durable.")),
+  answer_missing: provider(502, "The model ended without an answer."),
+  provider_error: provider(502, "The model provider answered with an error."),
+  provider_overloaded: passing(provider(503, "The model provider is overloaded.")),
+  provider_rate_limited: passing(provider(429, "The model provider limits the rate.")),
+  provider_unreachable: passing(provider(502, "The model provider could not be reached.")),
+  provider_stream_broken: passing(provider(502, "The model provider's stream ended too early.")),
+  provider_timeout: passing(provider(504, "The model provider did not answer in time.")),
+  output_truncated: provider(502, "The model's answer was cut off at its length limit."),
+  refused: provider(502, "The model refused to answer."),
   outcome_unknown: platform(
     500,
     "aborted",
-    false,
     "A tool with an effect was running when its owner died; whether it took effect is not known.",
   ),
-  retries_exhausted: platform(500, "aborted", false, "The run lost its worker too often."),
-  run_timeout: platform(504, "deadline_exceeded", false, "The run took longer than its limit."),
-  worker_lost: platform(503, "unavailable", true, "The worker was lost."),
-  no_worker: platform(503, "unavailable", true, "No worker has room for this runtime."),
-  engine_failed: platform(500, "internal", false, "The engine ended with an error."),
-  database_unavailable: platform(503, "unavailable", true, "The database cannot be reached."),
-  shutting_down: platform(503, "unavailable", true, "The platform is shutting down."),
-  internal: platform(500, "internal", false, "Something failed inside the platform."),
+  retries_exhausted: platform(500, "aborted", "The run lost its worker too often."),
+  run_timeout: platform(504, "deadline_exceeded", "The run took longer than its limit."),
+  worker_lost: passing(platform(503, "unavailable", "The worker was lost.")),
+  no_worker: passing(platform(503, "unavailable", "No worker has room for this runtime.")),
+  engine_failed: platform(500, "internal", "The engine ended with an error."),
+  database_unavailable: passing(platform(503, "unavailable", "The database cannot be reached.")),
+  shutting_down: passing(platform(503, "unavailable", "The platform is shutting down.")),
+  internal: platform(500, "internal", "Something failed inside the platform."),
 } as const satisfies Record<string, ErrorFacts>;
 
+/** A code of the table. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** Whether `text` is a code of this release's table. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }
 
+/** What is wrong with one part of a request. */
 export interface FieldError {
   /** JSON pointer into the request body, or the name of a header or parameter. */
   readonly pointer: string;
   readonly detail: string;
 }
 
+/** What an error may carry beside its code and detail. */
 export interface PlatformErrorOptions {
+  /** What was thrown first. Logged as a chain, never shown. */
   readonly cause?: unknown;
   readonly fields?: readonly FieldError[];
   /** Extra members for the problem object, such as `activeRunId`. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** How long to wait before trying again, when that is known. */
   readonly retryAfterMs?: number;
 }
 
 /**
  * Where a foreign protocol has no place for our code, it travels under this name: as a header of the gates' HTTP
- * answers and as metadata of RPC errors. `retryAfterMs` travels beside it.
+ * answers and as metadata of RPC errors.
  */
 export const CODE_HEADER = "signalbox-code";
+
+/** How long to wait before trying again, in whole milliseconds, beside `CODE_HEADER`. */
 export const RETRY_AFTER_HEADER = "signalbox-retry-after-ms";
 
 /** The only error class that crosses a boundary. `detail` is shown to the caller and must be safe to show. */
@@ -176,6 +163,7 @@ export class PlatformError extends Error {
     this.retryAfterMs = options.retryAfterMs ?? null;
   }
 
+  /** What the table says about the code. */
   get facts(): ErrorFacts {
     return ERROR_CODES[this.code];
   }
@@ -189,6 +177,7 @@ export interface ErrorObject {
   readonly retryable: boolean;
 }
 
+/** What is told of an error inside another document. */
 export function errorObject(error: PlatformError): ErrorObject {
   const facts = error.facts;
   return { code: error.code, detail: error.detail, fault: facts.fault, retryable: facts.retryable };

@@ -4,24 +4,16 @@
  * their conversation; a live delta that is not (yet) durable has `sequence: null` and is sent without an SSE id.
  */
 import { z } from "zod";
+import { errorObjectSchema } from "./http/problem.ts";
 import { CONTAINMENT_GRADES, EFFECT_CLASSES, END_REASONS, RUNGS, TERMINAL_STATES, TOOL_CALL_STATES } from "./run.ts";
 
-/** Room for this many revisions of one item per generation. */
+/** Room for this many revisions of one item per generation: a revision is generation × 2²⁰ + step. */
 export const REVISIONS_PER_GENERATION = 2 ** 20;
 
-/** Whatever a later owner says replaces what any reader saw from an earlier one. */
+/** The revision of an item: whatever a later owner says replaces what any reader saw from an earlier one. */
 export function revisionOf(generation: number, step: number): number {
   return generation * REVISIONS_PER_GENERATION + step;
 }
-
-const errorShape = z
-  .object({
-    code: z.string(),
-    detail: z.string(),
-    fault: z.enum(["caller", "policy", "provider", "platform"]),
-    retryable: z.boolean(),
-  })
-  .meta({ id: "EventError" });
 
 const usageShape = z.object({
   inputTokens: z.int(),
@@ -46,6 +38,7 @@ function event<T extends string, S extends z.ZodRawShape>(type: T, id: string, d
   return z.object({ type: z.literal(type), ...envelope, ...data }).meta({ id });
 }
 
+/** Every type of event with its schema. Clients ignore types they do not know: a release may add some. */
 export const EVENT_SCHEMAS = {
   "run.admitted": event("run.admitted", "RunAdmittedEvent", { messageId: z.string() }),
   "run.started": event("run.started", "RunStartedEvent", { runtime: z.string(), attempt: z.int() }),
@@ -59,7 +52,7 @@ export const EVENT_SCHEMAS = {
   "run.finished": event("run.finished", "RunFinishedEvent", {
     outcome: z.enum(TERMINAL_STATES),
     reason: z.enum(END_REASONS),
-    error: errorShape.nullable(),
+    error: errorObjectSchema.nullable(),
     messageId: z.string().nullable(),
   }),
   "turn.composed": event("turn.composed", "TurnComposedEvent", {
@@ -107,10 +100,14 @@ export const EVENT_SCHEMAS = {
   "queue.moved": event("queue.moved", "QueueMovedEvent", { messageId: z.string(), position: z.int().min(0) }),
 } as const;
 
+/** Types of events, `noun.verb`. */
 export type EventType = keyof typeof EVENT_SCHEMAS;
+/** An event as it is stored, streamed and replayed. `sequence` is `null` on a live delta. */
 export type PlatformEvent = { readonly [T in EventType]: Readonly<z.infer<(typeof EVENT_SCHEMAS)[T]>> }[EventType];
+/** The event of one type. */
 export type EventOf<T extends EventType> = Extract<PlatformEvent, { readonly type: T }>;
 
+/** Any event. Parse what a stream carries with it; what does not parse is of a newer release. */
 export const platformEventSchema = z
   .discriminatedUnion("type", [
     EVENT_SCHEMAS["run.admitted"],
@@ -144,6 +141,7 @@ export const OWNER_EVENT_TYPES = [
   "text.completed",
   "text.retracted",
 ] as const satisfies readonly EventType[];
+/** Types that only the owner of a conversation writes. */
 export type OwnerEventType = (typeof OWNER_EVENT_TYPES)[number];
 
 /** What an owner hands to the log; sequence and time are given by the statement that inserts it. */

@@ -86,16 +86,11 @@ export {
   type HistoryEntry,
   type TurnInput,
 } from "./turn-input.ts";
+export { actorClaimSchema, type ActorClaim } from "./http/actor-claim.ts";
+export { pageQuerySchema, type PageQuery } from "./http/page.ts";
+export { errorObjectSchema, problemSchema, type Problem } from "./http/problem.ts";
 export {
-  actorClaimSchema,
-  errorObjectSchema,
-  pageQuerySchema,
-  problemSchema,
-  type ActorClaim,
-  type PageQuery,
-  type Problem,
-} from "./http/common.ts";
-export {
+  AGENT_NAME,
   agentPageSchema,
   agentSchema,
   createAgentSchema,

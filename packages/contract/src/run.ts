@@ -1,4 +1,4 @@
-/** Words of a run that leave the platform. The transition table itself is a decision and lives in `core/run`. */
+/** States of a run inside the platform. The transition table itself is a decision and lives in `core/run`. */
 export const RUN_STATES = [
   "queued",
   "admitted",
@@ -10,11 +10,15 @@ export const RUN_STATES = [
   "failed",
   "rolled_back",
 ] as const;
+/** Where a run stands, as the platform and its operators see it. */
 export type RunState = (typeof RUN_STATES)[number];
 
+/** States in which a run has ended. They are final. */
 export const TERMINAL_STATES = ["completed", "cancelled", "failed", "rolled_back"] as const;
+/** How a run ended. */
 export type TerminalState = (typeof TERMINAL_STATES)[number];
 
+/** Why a run ended. A closed list: every ending has exactly one of these. */
 export const END_REASONS = [
   "answered",
   "merged",
@@ -35,6 +39,7 @@ export const END_REASONS = [
   "payload_too_large",
   "internal",
 ] as const;
+/** Why a run ended. */
 export type EndReason = (typeof END_REASONS)[number];
 
 /** What clients see; `waiting` is our `suspended`, `admitted`/`finalizing` show as `running`. */
@@ -47,6 +52,7 @@ export const RUN_STATUSES = [
   "cancelled",
   "rolled_back",
 ] as const;
+/** Where a run stands, as clients see it. */
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 const STATUS_OF: Readonly<Record<RunState, RunStatus>> = {
@@ -61,27 +67,41 @@ const STATUS_OF: Readonly<Record<RunState, RunStatus>> = {
   rolled_back: "rolled_back",
 };
 
+/** What clients see of a state. */
 export function runStatus(state: RunState): RunStatus {
   return STATUS_OF[state];
 }
 
+/** Whether a run in this state has ended. */
 export function isTerminal(state: RunState): state is TerminalState {
-  return (TERMINAL_STATES as readonly RunState[]).includes(state);
+  return TERMINAL_STATES.some((terminal) => terminal === state);
 }
 
+/** What a message asks for when it finds a run active. This release serves `enqueue` (the default) and `reject`. */
 export const WHEN_BUSY = ["enqueue", "reject", "interrupt", "rollback", "steer"] as const;
+/** What happens to a message that finds a run active. */
 export type WhenBusy = (typeof WHEN_BUSY)[number];
 
-/** How the transcript was found at the start of a turn (DESIGN §2, the resume ladder). `fresh`: there was none yet. */
+/**
+ * How the transcript was found at the start of a turn: `fresh` (there was none yet), `native` (it continues as it
+ * stood), `repaired` (a crashed tail was mended), `rebuilt` (a new session, seeded from the history).
+ */
 export const RUNGS = ["fresh", "native", "repaired", "rebuilt"] as const;
+/** How a turn found the transcript it continues. */
 export type Rung = (typeof RUNGS)[number];
 
+/** What a tool can do to the world, mildest first. A tool that nobody classified counts as `irreversible`. */
 export const EFFECT_CLASSES = ["read", "egress_read", "write", "irreversible"] as const;
+/** What a tool can do to the world. */
 export type EffectClass = (typeof EFFECT_CLASSES)[number];
 
+/** How much of an effect a gate governs: `contained` (the worker has neither credential nor route), `mediated` (asked
+ * before, told after), `observed` (seen, not stopped). */
 export const CONTAINMENT_GRADES = ["contained", "mediated", "observed"] as const;
+/** How much of an effect a gate governs. */
 export type ContainmentGrade = (typeof CONTAINMENT_GRADES)[number];
 
+/** States of a tool call in the ledger. `unknown`: it was running when its gate died, and may have taken effect. */
 export const TOOL_CALL_STATES = [
   "proposed",
   "awaiting_approval",
@@ -93,9 +113,12 @@ export const TOOL_CALL_STATES = [
   "denied",
   "withdrawn",
 ] as const;
+/** Where a tool call stands. */
 export type ToolCallState = (typeof TOOL_CALL_STATES)[number];
 
+/** States of a model call in the ledger. `estimated`: its gate died, and what it may have used is charged. */
 export const MODEL_CALL_STATES = ["executing", "succeeded", "failed", "estimated"] as const;
+/** Where a model call stands. */
 export type ModelCallState = (typeof MODEL_CALL_STATES)[number];
 
 /** Closed list of audit actions; grows with the capabilities. */
@@ -116,6 +139,7 @@ export const AUDIT_ACTIONS = [
   "tool_denied",
   "stale_refused",
 ] as const;
+/** What an entry of the audit says was done. */
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** Tokens by class; classes never overlap (`inputTokens` excludes cached ones). */
@@ -126,6 +150,7 @@ export interface Usage {
   readonly cacheWriteTokens: number;
 }
 
+/** What a call that used nothing used. */
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
 /** Who asked, frozen into run, slot and audit. */

@@ -4,8 +4,10 @@
  */
 import type { EffectClass } from "./run.ts";
 
+/** The runtime of an agent that names none, and of snapshots of older releases. */
 export const DEFAULT_RUNTIME = "langgraph";
 
+/** A tool as it was pinned when the run was admitted. */
 export interface SnapshotTool {
   /** Name on the model's wire, `server__tool`, at most 64 characters of `[a-zA-Z0-9_-]`. */
   readonly name: string;
@@ -20,6 +22,7 @@ export interface SnapshotTool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
+/** What a run was configured with: frozen at admission, hashed, and never changed. */
 export interface Snapshot {
   readonly agentId: string;
   readonly agentName: string;
@@ -44,7 +47,11 @@ export function snapshotHashText(snapshot: Snapshot): string {
   return canonicalJson(runtime === DEFAULT_RUNTIME ? rest : { ...rest, runtime });
 }
 
-/** RFC 8785. Throws on what JSON cannot say (undefined inside arrays, functions, non-finite numbers, lone surrogates). */
+/**
+ * RFC 8785: one text for one value, whatever the order of its keys. Members that are `undefined` are left out. Throws a
+ * `TypeError` for what JSON cannot say: `undefined` in an array, functions, numbers that are not finite, lone
+ * surrogates, and objects that are more than their members, such as a date or a map.
+ */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "number") {
@@ -57,6 +64,7 @@ export function canonicalJson(value: unknown): string {
   }
   if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each)).join(",")}]`;
   if (typeof value === "object") {
+    if (!isPlain(value)) throw new TypeError(`canonical JSON has no place for a ${value.constructor.name}`);
     const members = Object.entries(value)
       .filter(([, member]) => member !== undefined)
       .sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
@@ -64,4 +72,10 @@ export function canonicalJson(value: unknown): string {
     return `{${members.join(",")}}`;
   }
   throw new TypeError(`canonical JSON has no place for a ${typeof value}`);
+}
+
+/** Made by a literal, by JSON, or without a prototype: nothing of it is lost when its members are written. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
 }

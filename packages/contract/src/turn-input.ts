@@ -6,6 +6,7 @@ export interface TurnInput {
   readonly version: 1;
   readonly trigger: "user" | "job" | "schedule" | "webhook" | "resume";
   readonly mode: string | null;
+  /** RFC 3339, UTC. */
   readonly now: string;
   readonly lastUserMessageAgeMs: number | null;
   readonly lastUserSnippet: string | null;
@@ -16,7 +17,9 @@ export interface TurnInput {
   readonly facts: readonly string[];
 }
 
+/** What the block begins with. */
 export const TURN_INPUT_OPEN = "<signalbox-turn>";
+/** What the block ends with. */
 export const TURN_INPUT_CLOSE = "</signalbox-turn>";
 
 /** The block that goes before the user's own text. `<` is escaped so that no value can close the block. */

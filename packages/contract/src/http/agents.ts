@@ -1,12 +1,20 @@
 import { z } from "zod";
-import { EFFECT_CLASSES } from "../run.ts";
-import { pageOf, timeSchema } from "./common.ts";
+import { CONTAINMENT_GRADES, EFFECT_CLASSES } from "../run.ts";
+import { pageOf } from "./page.ts";
+import { timeSchema } from "./time.ts";
 
+/** Names of agents: they stand in addresses and in command lines. */
 export const AGENT_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+/** `provider/model`. */
 export const MODEL_NAME = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/;
 /** `server/tool`, as the tool's server lists it. */
 export const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 
+/**
+ * Body of `POST /v1/agents`. Defaults: runtime `langgraph`, no instructions, no tools, 8192 output tokens for each
+ * model call. Errors: `agent_name_taken`, `runtime_unknown`, `runtime_constraint`, `SDK_UNAVAILABLE`, `model_unknown`,
+ * `tool_unknown`.
+ */
 export const createAgentSchema = z
   .strictObject({
     name: z.string().regex(AGENT_NAME, "use lower-case letters, digits, - and _, at most 63"),
@@ -17,8 +25,11 @@ export const createAgentSchema = z
     maxOutputTokens: z.int().min(1).max(200_000).default(8_192),
   })
   .meta({ id: "CreateAgent" });
+
+/** What a new agent is, with its defaults filled in. */
 export type CreateAgent = z.infer<typeof createAgentSchema>;
 
+/** An agent at its current revision, as the API shows it. */
 export const agentSchema = z
   .object({
     id: z.string(),
@@ -31,31 +42,45 @@ export const agentSchema = z
       z.object({
         reference: z.string(),
         effect: z.enum(EFFECT_CLASSES),
-        grade: z.enum(["contained", "mediated", "observed"]),
+        grade: z.enum(CONTAINMENT_GRADES),
       }),
     ),
     maxOutputTokens: z.int(),
     plan: z.literal("none"),
     whenBusy: z.literal("enqueue"),
+    /** What works with less than was asked for. */
     warnings: z.array(z.object({ code: z.string(), detail: z.string() })),
     createdAt: timeSchema,
   })
   .meta({ id: "Agent" });
+
+/** An agent: instructions, a model and tools under a name. */
 export type Agent = z.infer<typeof agentSchema>;
+
+/** A page of agents. */
 export const agentPageSchema = pageOf(agentSchema, "AgentPage");
 
+/** A runtime that connected workers announce. */
 export const runtimeSchema = z
   .object({
     name: z.string(),
+    /** Version of the engine's package. */
     version: z.string(),
     available: z.boolean(),
+    /** Why it is not available, and what the operator can do; `null` when it is. */
     problem: z.string().nullable(),
     capabilities: z.array(z.string()),
+    /** Connected workers that announce it. */
     workers: z.int(),
+    /** Steps that could begin now. */
     room: z.int(),
   })
   .meta({ id: "Runtime" });
+
+/** What one runtime can do, and where there is room for it. */
 export type RuntimeInfo = z.infer<typeof runtimeSchema>;
+
+/** Every runtime of the platform; there is always one page. */
 export const runtimeListSchema = z
   .object({ data: z.array(runtimeSchema), nextCursor: z.null() })
   .meta({ id: "RuntimeList" });

@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { RUN_STATUSES } from "../run.ts";
-import { pageOf, timeSchema } from "./common.ts";
+import { pageOf } from "./page.ts";
+import { timeSchema } from "./time.ts";
 
-const metadataSchema = z
+/** The product's own labels: at most 16, keys of 1 to 64 characters, values of at most 512. */
+export const metadataSchema = z
   .record(z.string().min(1).max(64), z.string().max(512))
   .refine((all) => Object.keys(all).length <= 16, "at most 16 entries");
 
+/**
+ * Body of `POST /v1/conversations`. `title` is `null` and `metadata` empty by default. Errors: `not_found` naming
+ * `/agent`.
+ */
 export const createConversationSchema = z
   .strictObject({
     /** Name or id of the agent that answers. */
@@ -14,17 +20,24 @@ export const createConversationSchema = z
     metadata: metadataSchema.default({}),
   })
   .meta({ id: "CreateConversation" });
+
+/** What a new conversation is, with its defaults filled in. */
 export type CreateConversation = z.infer<typeof createConversationSchema>;
 
+/** A conversation as the API shows it. */
 export const conversationSchema = z
   .object({
     id: z.string(),
     title: z.string().nullable(),
     agent: z.object({ id: z.string(), name: z.string() }),
     participants: z.array(z.object({ user: z.string() })),
+    /** The run that is being answered, or `null`. */
     activeRun: z.object({ id: z.string(), status: z.enum(RUN_STATUSES) }).nullable(),
+    /** Runs that wait behind it, next first; `position` counts the runs before each. */
     queue: z.array(z.object({ runId: z.string(), messageId: z.string(), position: z.int() })),
+    /** What the active run waits for; empty unless it is `waiting`. */
     waitingFor: z.array(z.object({ kind: z.string() })),
+    /** Sequence of the newest event; 0 before the first. */
     lastSequence: z.int(),
     metadata: metadataSchema,
     eventsUrl: z.string(),
@@ -32,5 +45,9 @@ export const conversationSchema = z
     updatedAt: timeSchema,
   })
   .meta({ id: "Conversation" });
+
+/** The durable subject of an exchange: at most one run answers in it at a time. */
 export type Conversation = z.infer<typeof conversationSchema>;
+
+/** A page of conversations. */
 export const conversationPageSchema = pageOf(conversationSchema, "ConversationPage");

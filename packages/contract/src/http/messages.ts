@@ -1,18 +1,23 @@
 import { z } from "zod";
 import { WHEN_BUSY } from "../run.ts";
-import { pageOf, timeSchema } from "./common.ts";
+import { metadataSchema } from "./conversations.ts";
+import { pageOf } from "./page.ts";
+import { timeSchema } from "./time.ts";
 
 const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 
 /**
- * Everything a message may carry by the API's conventions. Fields of capabilities that this release does not serve
- * are part of the schema so that they are refused by name (`field_not_supported`) and not as unknown.
+ * Body of `POST /v1/conversations/{conversation}/messages`: everything a message may carry. Fields of capabilities
+ * that this release does not serve are part of the schema so that they are refused by name (`field_not_supported`) and
+ * not as unknown. Errors: `conversation_busy` with `activeRunId`, `queue_full`, `field_not_supported`,
+ * `model_not_granted`, `idempotency_key_reused`.
  */
 export const sendMessageSchema = z
   .strictObject({
     content: z.union([z.string(), z.array(textPart).min(1).max(64)]),
+    /** What happens when a run is active; the agent's default is `enqueue`. */
     whenBusy: z.enum(WHEN_BUSY).optional(),
-    metadata: z.record(z.string().min(1).max(64), z.string().max(512)).optional(),
+    metadata: metadataSchema.optional(),
     /** A client-minted message id counts as an idempotency key. */
     id: z.string().optional(),
     attachments: z.unknown().optional(),
@@ -26,8 +31,11 @@ export const sendMessageSchema = z
     projectId: z.unknown().optional(),
   })
   .meta({ id: "SendMessage" });
+
+/** What a caller sends to a conversation. */
 export type SendMessage = z.infer<typeof sendMessageSchema>;
 
+/** One message of the history: what a person or program said, or the answer to it. */
 export const messageSchema = z
   .object({
     id: z.string(),
@@ -41,5 +49,9 @@ export const messageSchema = z
     createdAt: timeSchema,
   })
   .meta({ id: "Message" });
+
+/** A message of the history; `content` is its text. */
 export type Message = z.infer<typeof messageSchema>;
+
+/** A page of the history. */
 export const messagePageSchema = pageOf(messageSchema, "MessagePage");
