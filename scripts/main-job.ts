@@ -102,7 +102,7 @@ function documentServer(): Record<string, unknown> {
 }
 
 async function startSim(): Promise<string> {
-  const child = start([join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--exit-with-parent"], process.env);
+  const child = start([join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--ids", "unique", "--exit-with-parent"], process.env);
   const ready = await firstLine(child);
   if (ready === null) throw new Error("the simulated model did not start");
   return (JSON.parse(ready) as { url: string }).url;

@@ -77,8 +77,9 @@ export class RealProcess implements AsyncDisposable {
     const lines = createInterface({ input: stdout });
     const [line] = (await Promise.race([
       once(lines, "line", { signal: AbortSignal.timeout(READY_MS) }),
-      once(this.child, "exit").then(() => {
-        throw new Error(`the process ended before it was ready:\n${this.#output}`);
+      once(this.child, "close").then(() => {
+        const { exitCode, signalCode } = this.child;
+        throw new Error(`the process ended (${exitCode ?? signalCode}) before it was ready:\n${this.#output}`);
       }),
     ])) as [string];
     lines.close();

@@ -36,7 +36,7 @@ interface Stage {
 
 async function setStage(): Promise<Stage> {
   const database = stack.use(await cloneDatabase());
-  const sim = stack.use(await startSim());
+  const sim = stack.use(await startSim({ ids: "unique" }));
   const facts = stack.use(platformFacts({ databaseUrl: database.url, simUrl: sim.url }));
   const apiKey = await issueKey(facts);
   const served = await serve(facts);
