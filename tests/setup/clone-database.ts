@@ -14,7 +14,7 @@ export interface ClonedDatabase extends AsyncDisposable {
 export async function cloneDatabase(template: string = TEMPLATE): Promise<ClonedDatabase> {
   const where = inject("preparedDatabase");
   const database = `test_${randomBytes(6).toString("hex")}`;
-  await administer(where, `create database ${database} template ${template} strategy file_copy`);
+  await administer(where, `create database ${database} template ${template} strategy wal_log`);
   return {
     config: { ...where, database },
     url: `postgresql:///${database}?host=${encodeURIComponent(where.host)}&port=${where.port}&user=${where.user}`,

@@ -1,8 +1,8 @@
 /** The one place of the store where errors of PostgreSQL and its driver become ours. */
 import { PlatformError } from "@signalbox/contract";
 
-/** SQLSTATE classes and codes that mean: the server is away or going away, ask again. */
-const AWAY = /^(08|57P0|53|25006$)/;
+/** SQLSTATE classes and codes that mean: nothing was changed, and asking again may succeed. */
+const AWAY = /^(08|57P0|53|25006$|40001$|40P01$|55P03$|57014$|25P03$)/;
 /** What Node says when the way to the server is cut. */
 const CUT: ReadonlySet<string> = new Set([
   "ECONNREFUSED",

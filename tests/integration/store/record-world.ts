@@ -1,0 +1,413 @@
+/** A record on a database of its own, with the adapters of one or more processes and short ways to a running run. */
+import { randomBytes } from "node:crypto";
+import {
+  canonicalJson,
+  makeId,
+  snapshotHashText,
+  uuidV7Bytes,
+  type Actor,
+  type AgentId,
+  type ConversationId,
+  type IdKind,
+  type MessageId,
+  type ModelCallId,
+  type OwnerEvent,
+  type RunId,
+  type Snapshot,
+  type ToolCallId,
+  type TurnId,
+} from "@signalbox/contract";
+import type { Admission, AdmitCommand, Conclusion, Finalization, Log, Ownership, Proposal } from "@signalbox/core";
+import pg, { type Client, type QueryResultRow } from "pg";
+import { createHash } from "node:crypto";
+import { expect } from "vitest";
+import { LiveBus } from "../../../packages/server/src/channels/live/live-bus.ts";
+import { createTranscriptRecord } from "../../../packages/server/src/channels/transcript/transcript-record.ts";
+import { createAdmissionRecord } from "../../../packages/server/src/channels/truth/admission-record.ts";
+import { createGateRecord } from "../../../packages/server/src/channels/truth/gate-record.ts";
+import { GroupCommit } from "../../../packages/server/src/channels/truth/group-commit.ts";
+import { createOwnershipRecord } from "../../../packages/server/src/channels/truth/ownership-record.ts";
+import { PostgresProcessRecord } from "../../../packages/server/src/channels/truth/process-record.ts";
+import { connectDirectly, StorePools } from "../../../packages/server/src/store/pools.ts";
+import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
+import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
+import { RUN_ROLE } from "../../../packages/server/src/store/roles.ts";
+import { SnapshotCache } from "../../../packages/server/src/store/snapshot-cache.ts";
+import { TenantDatabase } from "../../../packages/server/src/store/tenant-database.ts";
+import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
+
+export const ACTOR: Actor = { keyId: "key_1", user: null, roles: [], units: [] };
+const DIRECT_TIMEOUT_MS = 5_000;
+const WAIT_MS = 10_000;
+
+export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+export function newId<K extends IdKind>(kind: K) {
+  return makeId(kind, uuidV7Bytes(Date.now(), randomBytes(10)));
+}
+
+export function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+export interface ConversationPlace {
+  readonly tenantId: string;
+  readonly conversationId: ConversationId;
+  readonly agentId: AgentId;
+  readonly runtime: string;
+}
+
+export interface Bound {
+  readonly ownership: Ownership;
+  readonly tokenHash: string;
+}
+
+/** The adapters of one process. */
+export class RecordProcess implements AsyncDisposable {
+  readonly bus = new LiveBus();
+  readonly pools: StorePools;
+  readonly snapshots: SnapshotCache;
+  readonly events: GroupCommit;
+  readonly processes: PostgresProcessRecord;
+  readonly presenceSessions: Client[] = [];
+  readonly admission;
+  readonly owners;
+  readonly gates;
+  readonly tenants: TenantDatabase;
+  #incarnation = 0;
+
+  constructor(database: ClonedDatabase, leaseMs: number) {
+    const { config } = database;
+    this.pools = new StorePools(config, { connectionCount: 6 });
+    const { app, run } = this.pools;
+    const live = this.bus;
+    this.snapshots = new SnapshotCache(run);
+    this.events = new GroupCommit({ database: run, live, log: silentLog });
+    this.processes = new PostgresProcessRecord({
+      connect: async () => {
+        const client = await connectDirectly(config, {
+          role: RUN_ROLE,
+          name: "presence",
+          queryTimeoutMs: DIRECT_TIMEOUT_MS,
+        });
+        this.presenceSessions.push(client);
+        return client;
+      },
+      database: run,
+      live,
+      log: silentLog,
+      leaseMs,
+    });
+    const { snapshots, events, processes: authority } = this;
+    this.admission = createAdmissionRecord({ database: app, snapshots, live, authority });
+    this.owners = createOwnershipRecord({ database: run, snapshots, events, live, authority });
+    this.gates = createGateRecord({
+      database: run,
+      snapshots,
+      live,
+      authority,
+      transcript: createTranscriptRecord(run),
+    });
+    this.tenants = new TenantDatabase(app);
+  }
+
+  get incarnation(): number {
+    return this.#incarnation;
+  }
+
+  async register(): Promise<number> {
+    this.#incarnation = (await this.processes.register(["supervisor", "gate"])).process;
+    return this.#incarnation;
+  }
+
+  async claim(runtime = "scripted", limit = 1): Promise<readonly Ownership[]> {
+    return this.owners.claim({ process: this.incarnation, room: { [runtime]: limit }, limit });
+  }
+
+  async claimOne(runtime = "scripted"): Promise<Ownership> {
+    const [ownership] = await this.claim(runtime);
+    expect(ownership, "something was claimable").toBeDefined();
+    return ownership!;
+  }
+
+  async bind(ownership: Ownership): Promise<Bound> {
+    const tokenHash = randomBytes(32).toString("hex");
+    await ownership.bindSlot({ tokenHash, workerId: "w1" });
+    return { ownership, tokenHash };
+  }
+
+  /** Opens a model call and settles it with these proposals. */
+  async propose(bound: Bound, proposals: readonly Proposal[]): Promise<boolean> {
+    const modelCallId = await this.openModel(bound.tokenHash);
+    return (await this.gates.settleModelCall(modelSettlement(modelCallId, proposals))).proposalsAccepted;
+  }
+
+  async openModel(tokenHash: string): Promise<ModelCallId> {
+    const modelCallId = newId("modelCall");
+    await this.gates.openModelCall({
+      tokenHash,
+      modelCallId,
+      process: this.incarnation,
+      wire: "anthropic",
+      requestedModel: "sim/echo",
+      requestBytes: 400,
+      rules: [],
+    });
+    return modelCallId;
+  }
+
+  openTool(bound: Bound, proposal: Proposal, process = this.incarnation) {
+    const { toolUseId, name, argumentsDigest } = proposal;
+    return this.gates.openToolCall({ tokenHash: bound.tokenHash, process, toolUseId, name, argumentsDigest });
+  }
+
+  /** Kills the session that carries the presence, as a crash of this process would. */
+  async dropPresence(superuser: Client): Promise<void> {
+    const session = this.presenceSessions.at(-1)!;
+    const { rows } = await session.query<{ pid: number }>("select pg_backend_pid() as pid");
+    await superuser.query("select pg_terminate_backend($1)", [rows[0]!.pid]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.events[Symbol.asyncDispose]();
+    await this.processes[Symbol.asyncDispose]();
+    await this.pools[Symbol.asyncDispose]();
+    this.bus.close();
+  }
+}
+
+export class RecordWorld implements AsyncDisposable {
+  readonly database: ClonedDatabase;
+  /** Superuser: sees every row, and breaks what a sabotage breaks. */
+  readonly superuser: Client;
+  readonly #stack = new AsyncDisposableStack();
+
+  private constructor(database: ClonedDatabase, superuser: Client) {
+    this.database = database;
+    this.superuser = superuser;
+  }
+
+  static async open(): Promise<RecordWorld> {
+    const database = await cloneDatabase();
+    const superuser = new pg.Client({ ...database.config, types: { getTypeParser } });
+    await superuser.connect();
+    return new RecordWorld(database, superuser);
+  }
+
+  async process(options: { readonly leaseMs?: number; readonly registered?: boolean } = {}): Promise<RecordProcess> {
+    const process = this.#stack.use(new RecordProcess(this.database, options.leaseMs ?? 60_000));
+    if (options.registered !== false) {
+      await process.register();
+    }
+    return process;
+  }
+
+  /** A raw connection as the run side, for transactions that a test holds open. */
+  async session(role: string = RUN_ROLE): Promise<Client> {
+    const client = new pg.Client({ ...this.database.config, types: { getTypeParser } });
+    await client.connect();
+    await client.query(`set role ${role}`);
+    this.#stack.defer(() => client.end());
+    return client;
+  }
+
+  async conversation(
+    options: { readonly tenantId?: string; readonly user?: string | null; readonly runtime?: string } = {},
+  ): Promise<ConversationPlace> {
+    const { tenantId = "default", user = null, runtime = "scripted" } = options;
+    const process = await this.process({ registered: false });
+    const agentId = newId("agent");
+    const conversationId = newId("conversation");
+    const actor = { ...ACTOR, user };
+    await new AgentQueries(process.tenants).create(
+      { tenantId, agentId, name: `agent-${agentId.slice(-12)}`, runtime, definition: {}, actor },
+      null,
+    );
+    await new ConversationQueries(process.tenants).create(
+      { tenantId, conversationId, agentId, title: null, metadata: {}, actor },
+      null,
+    );
+    return { tenantId, conversationId, agentId, runtime };
+  }
+
+  async rows<Row extends QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    return (await this.superuser.query<Row>(text, [...values])).rows;
+  }
+
+  async one<Row extends QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<Row> {
+    const [row] = await this.rows<Row>(text, values);
+    expect(row, text).toBeDefined();
+    return row!;
+  }
+
+  /** Breaks a function of the record: its text with one part replaced. */
+  async sabotage(name: string, part: string, instead: string): Promise<void> {
+    const { text } = await this.one<{ text: string }>(
+      "select pg_get_functiondef(p.oid) as text from pg_proc p where p.pronamespace = 'signalbox'::regnamespace and proname = $1",
+      [name],
+    );
+    expect(text, `${name} has that part`).toContain(part);
+    await this.superuser.query(text.replaceAll(part, instead));
+  }
+
+  /** Waits until a session of this database waits for a lock that `holder` has. */
+  async untilBlockedBy(holder: Client): Promise<void> {
+    const { rows } = await holder.query<{ pid: number }>("select pg_backend_pid() as pid");
+    await until("somebody waits for the lock", async () => {
+      const waiting = await this.rows("select from pg_stat_activity where $1 = any (pg_blocking_pids(pid))", [
+        rows[0]!.pid,
+      ]);
+      return waiting.length > 0;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+    await this.superuser.end();
+    await this.database[Symbol.asyncDispose]();
+  }
+}
+
+/** Polls a state with a bound. */
+export async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+  const giveUpAtMs = performance.now() + WAIT_MS;
+  while (!(await holds())) {
+    if (performance.now() > giveUpAtMs) {
+      throw new Error(`still not so: ${what}`);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: "text" | "binary") =>
+  (oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as never;
+
+export function snapshotOf(place: ConversationPlace, limits: Partial<Snapshot["limits"]> = {}): Snapshot {
+  return {
+    agentId: place.agentId,
+    agentName: "support",
+    revision: 1,
+    runtime: place.runtime,
+    instructions: "Help.",
+    model: "sim/echo",
+    maxOutputTokens: 1_000,
+    tools: [],
+    limits: { modelCallCount: 100, toolCallCount: 100, wallClockMs: 3_600_000, ...limits },
+  };
+}
+
+export function commandFor(place: ConversationPlace, changes: Partial<AdmitCommand> = {}): AdmitCommand {
+  const snapshot = changes.snapshot ?? snapshotOf(place);
+  return {
+    tenantId: place.tenantId,
+    conversationId: place.conversationId,
+    messageId: newId("message"),
+    runId: newId("run"),
+    actor: ACTOR,
+    text: "hello",
+    metadata: {},
+    whenBusy: "enqueue",
+    snapshot,
+    snapshotHash: sha256(snapshotHashText(snapshot)),
+    requested: {},
+    granted: {},
+    traceId: randomBytes(16).toString("hex"),
+    idempotency: null,
+    queueLimit: 20,
+    claimFor: null,
+    ...changes,
+  };
+}
+
+/** A run of this conversation that the process owns. */
+export async function startedRun(
+  process: RecordProcess,
+  place: ConversationPlace,
+  changes: Partial<AdmitCommand> = {},
+): Promise<{ readonly admission: Admission; readonly ownership: Ownership }> {
+  const admission = await process.admission.admit(commandFor(place, { claimFor: process.incarnation, ...changes }));
+  expect(admission.claim).not.toBeNull();
+  return { admission, ownership: process.owners.adopt(admission.claim!) };
+}
+
+export function conclusionOf(ownership: Ownership, changes: Partial<Conclusion> = {}): Conclusion {
+  return {
+    generation: ownership.claim.generation,
+    ending: "done",
+    answer: "an answer",
+    stopReason: "end_turn",
+    leaf: null,
+    servedModel: "echo",
+    rung: "fresh",
+    error: null,
+    ...changes,
+  };
+}
+
+export function finalizationOf(changes: Partial<Finalization> = {}): Finalization {
+  return {
+    outcome: "completed",
+    reason: "answered",
+    error: null,
+    answer: { messageId: newId("message") as MessageId, text: "an answer", partial: false },
+    rung: "fresh",
+    continuity: "kept",
+    leaf: null,
+    digest: null,
+    servedModel: "echo",
+    ...changes,
+  };
+}
+
+export async function finishRun(ownership: Ownership, changes: Partial<Finalization> = {}): Promise<RunId | null> {
+  const seal = await ownership.seal(conclusionOf(ownership, { rung: changes.rung ?? "fresh" }));
+  const continuity = seal.leaf === null ? "kept" : "moved";
+  const { leaf, digest } = seal;
+  const { nextRunId } = await ownership.finish(finalizationOf({ continuity, leaf, digest, ...changes }));
+  return nextRunId;
+}
+
+export function textEvent(text: string, revision = 1, itemId: string = newId("item")): OwnerEvent {
+  return { type: "text.completed", itemId, revision, data: { text } };
+}
+
+export const TURN = newId("turn") as TurnId;
+
+export function proposalOf(changes: Partial<Proposal> = {}): Proposal {
+  const argumentsJson = changes.argumentsJson ?? canonicalJson({ path: "a.txt" });
+  return {
+    toolCallId: newId("toolCall") as ToolCallId,
+    toolUseId: `toolu_${randomBytes(8).toString("hex")}`,
+    name: "files__read",
+    server: "files",
+    tool: "read",
+    effect: "read",
+    definitionHash: sha256("definition"),
+    argumentsJson,
+    argumentsDigest: sha256(argumentsJson),
+    ...changes,
+  };
+}
+
+export function modelSettlement(modelCallId: ModelCallId, proposals: readonly Proposal[] = []) {
+  return {
+    modelCallId,
+    state: "succeeded" as const,
+    servedModel: "echo",
+    usage: { inputTokens: 10, outputTokens: 5, cacheReadTokens: 2, cacheWriteTokens: 1 },
+    costMicros: 7,
+    priceVersion: "v1",
+    stopReason: "end_turn",
+    errorCode: null,
+    proposals,
+  };
+}
+
+export async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "accepted";
+  } catch (thrown) {
+    return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+  }
+}
