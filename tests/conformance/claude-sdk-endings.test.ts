@@ -17,7 +17,10 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-const refusedBy = (status: number, message: string): Reply => ({ status, error: { type: "some_error", message } });
+const refusedBy = (status: number, message: string, type = "some_error"): Reply => ({
+  status,
+  error: { type, message },
+});
 
 interface Ending {
   readonly name: string;
@@ -43,7 +46,7 @@ const ENDINGS: readonly Ending[] = [
   },
   {
     name: "a gate that did not grant the model",
-    reply: refusedBy(403, "The run was not granted this model."),
+    reply: refusedBy(403, "The run was not granted this model.", "model_not_granted"),
     code: "model_not_granted",
     detail: "The run was not granted this model.",
     maxCalls: 1,

@@ -16,7 +16,15 @@ import { TranscriptMirror } from "./transcript-mirror.ts";
 import { planTranscript, writeTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 
 const RUNTIME = "claude_sdk";
-const CAPABILITIES = ["interrupt", "resume", "rebuild", "thinking", "tools", "warm_process"] as const;
+const CAPABILITIES = [
+  "streaming",
+  "thinking",
+  "tools",
+  "interrupt",
+  "native_resume",
+  "rebuild",
+  "warm_process",
+] as const;
 
 /**
  * Runs the Claude Agent SDK. Opening a session starts its process, so that the first step finds it warm. Ends with
@@ -26,16 +34,19 @@ const CAPABILITIES = ["interrupt", "resume", "rebuild", "thinking", "tools", "wa
  */
 export async function createExecutor(options: ExecutorOptions): Promise<Executor> {
   await sweepAbandoned(options.scratchDir);
-  let tie: Promise<DeathTie> | null = null;
+  let found: Promise<DeathTie> | null = null;
+  const tie = async (): Promise<DeathTie> => (found ??= findDeathTie());
   return {
     describe: async () => describe(),
+    warm: async () => {
+      await Promise.all([loadSdk(), tie()]);
+    },
     open: async (context) => {
       const sdk = await loadSdk();
-      tie ??= findDeathTie();
       const plan = await planTranscript(context);
       const directories = await makePrivateDirectories(options.scratchDir);
       try {
-        return await openSession({ context, sdk, plan, directories, tie: await tie });
+        return await openSession({ context, sdk, plan, directories, tie: await tie() });
       } catch (error) {
         await removePrivateDirectories(directories.root);
         throw error;

@@ -14,9 +14,9 @@ export const LIMITS = {
   /** How long a process may take to leave by itself once its input is closed. */
   closeMs: 1_500,
   /** How long the operating system may need to report a killed process. */
-  killMs: 3_000,
+  killMs: 1_000,
   /** How long rows in flight may still become durable after an engine was killed. */
-  settleMs: 1_000,
+  settleMs: 300,
   /** Attempts of the engine for one model call; falling back between providers is the gate's work. */
   modelRetryCount: 2,
   hookSeconds: 30,

@@ -3,7 +3,14 @@ import type { ErrorCode } from "@signalbox/contract";
 import { describe, expect, test } from "vitest";
 import { keepsPartial, stepResultOf, type TurnEnd } from "./turn-outcome.ts";
 
-const FACTS = { answer: "Hello", stopReason: "end_turn", servedModel: "m", errorKind: "", wasCut: false };
+const FACTS = {
+  answer: "Hello",
+  stopReason: "end_turn",
+  servedModel: "m",
+  errorKind: "",
+  errorType: "",
+  wasCut: false,
+};
 
 /** The fields of the engine's result that are read, as it was seen to set them. */
 const result = (fields: Readonly<Record<string, unknown>>): SDKResultMessage =>
@@ -33,7 +40,13 @@ test("a turn the model ended is done", () => {
 describe("what the engine calls a success", () => {
   const cases: readonly (readonly [string, TurnEnd["result"], Partial<typeof FACTS>, ErrorCode])[] = [
     ["a gate's 410", apiError(410, "API Error: 410 gone"), {}, "stale_generation"],
-    ["a gate's 403", apiError(403, "Failed to authenticate. API Error: 403 no"), {}, "model_not_granted"],
+    [
+      "a gate's code",
+      apiError(403, "Failed to authenticate. API Error: 403 no"),
+      { errorType: "model_not_granted" },
+      "model_not_granted",
+    ],
+    ["a provider's 403", apiError(403, "API Error: 403 no"), { errorType: "permission_error" }, "provider_error"],
     ["a 404", apiError(404, "There's an issue with the selected model"), {}, "model_unknown"],
     ["a 413", apiError(413, "Request too large"), {}, "payload_too_large"],
     ["a 429", apiError(429, "API Error: Request rejected (429)"), {}, "provider_rate_limited"],

@@ -3,7 +3,7 @@
  * fields, so those are read here, in one place, and its wording is shown only where it is the answer of a gate.
  */
 import type { SDKResultMessage } from "@anthropic-ai/claude-agent-sdk";
-import { clip, ERROR_CODES, wellFormed, type ErrorCode } from "@signalbox/contract";
+import { clip, ERROR_CODES, isErrorCode, wellFormed, type ErrorCode } from "@signalbox/contract";
 import type { StepResult } from "@signalbox/worker";
 import { LIMITS } from "./limits.ts";
 import type { TurnFacts } from "./turn-translation.ts";
@@ -74,11 +74,22 @@ type Reported = Extract<SDKResultMessage, { readonly subtype: "success" }>;
 
 function reportedFailure(result: Reported, facts: TurnFacts): StepFailure {
   const status = result.api_error_status ?? null;
-  const code = status === null ? codeWithoutStatus(result, facts) : codeOfStatus(status);
-  return failure(code, status !== null && status >= 400 && status < 429 ? gateAnswer(result.result) : undefined);
+  return failure(reportedCode(status, result, facts), isOfGate(status) ? gateAnswer(result.result) : undefined);
 }
 
-/** The gates answer with these; 401, 429 and 5xx were already tried again. */
+function reportedCode(status: number | null, result: Reported, facts: TurnFacts): ErrorCode {
+  if (isErrorCode(facts.errorType)) {
+    return facts.errorType;
+  }
+  return status === null ? codeWithoutStatus(result, facts) : codeOfStatus(status);
+}
+
+/** What a gate refused for good; other answers of a gate are tried again and say nothing a caller could use. */
+function isOfGate(status: number | null): boolean {
+  return status !== null && status >= 400 && status < 429;
+}
+
+/** For a gate that tells no code of ours: 401, 429 and 5xx were already tried again. */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 429) {
     return "provider_rate_limited";
@@ -93,7 +104,6 @@ function codeOfStatus(status: number): ErrorCode {
 }
 
 const STATUS_CODES: ReadonlyMap<number, ErrorCode> = new Map([
-  [403, "model_not_granted"],
   [404, "model_unknown"],
   [410, "stale_generation"],
   [413, "payload_too_large"],

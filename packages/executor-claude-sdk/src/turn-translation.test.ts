@@ -72,6 +72,7 @@ describe("a message that ends", () => {
       stopReason: "end_turn",
       servedModel: "served-1",
       errorKind: "",
+      errorType: "",
       wasCut: false,
     });
     expect(translation.end(false)).toEqual([]);

@@ -19,6 +19,8 @@ export interface TurnFacts {
   readonly servedModel: string;
   /** The engine's word for the last error it reported in the model's place; empty when the model spoke after it. */
   readonly errorKind: string;
+  /** The type a gate gave that error on the wire; empty when it was none of a gate's. */
+  readonly errorType: string;
   /** Whether a model message had begun and not ended when the turn ended. */
   readonly wasCut: boolean;
 }
@@ -36,6 +38,7 @@ export class TurnTranslation {
   #phase: Phase | null = null;
   #servedModel = "";
   #errorKind = "";
+  #errorType = "";
 
   constructor(newItemId: () => string) {
     this.#newItemId = newItemId;
@@ -80,6 +83,7 @@ export class TurnTranslation {
       stopReason: last?.stopReason ?? "",
       servedModel: this.#servedModel,
       errorKind: this.#errorKind,
+      errorType: this.#errorType,
       wasCut: this.#open !== null,
     };
   }
@@ -131,6 +135,7 @@ export class TurnTranslation {
   #finished(message: SDKAssistantMessage): readonly StepEvent[] {
     if (message.error !== undefined || message.message.model === "<synthetic>") {
       this.#errorKind = message.error ?? "unknown";
+      this.#errorType = wireTypeOf(message);
       return [];
     }
     const replaced = (message.supersedes ?? []).flatMap((row) => this.#itemsByRow.get(row) ?? []);
@@ -171,6 +176,7 @@ export class TurnTranslation {
     this.#open = null;
     this.#lastCounted = message;
     this.#errorKind = "";
+    this.#errorType = "";
     return isRefusal(message) ? message.retracted("refused") : message.completed();
   }
 
@@ -191,4 +197,9 @@ export class TurnTranslation {
 
 function isRefusal(message: MessageItems): boolean {
   return message.stopReason === "refusal";
+}
+
+/** The engine passes the type on, in a field its declarations do not have. */
+function wireTypeOf(message: object): string {
+  return "api_error_type" in message && typeof message.api_error_type === "string" ? message.api_error_type : "";
 }
