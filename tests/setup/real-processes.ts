@@ -142,7 +142,7 @@ export function startWorkerProcess(
 /** A key with every right. */
 export async function issueKey(facts: PlatformFacts, words: readonly string[] = []): Promise<string> {
   await using child = new RealProcess(["keys", "create", "test", ...words], environmentOf(facts));
-  return child.firstLine();
+  return await child.firstLine();
 }
 
 function environmentOf(facts: PlatformFacts): Readonly<Record<string, string>> {
