@@ -1,107 +1,20 @@
 /** The rules of the worker protocol, with the scripted engine, over a socket and inside one process. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { StepResult_Outcome } from "@signalbox/contract/worker-protocol";
-import {
-  createScriptedExecutor,
-  MemoryTranscript,
-  playMessage,
-  startPlatformDouble,
-  type Action,
-  type PlatformDouble,
-} from "@signalbox/testkit";
-import {
-  startWorker,
-  systemClock,
-  type Executor,
-  type Worker,
-  type WorkerClock,
-  type WorkerOptions,
-} from "@signalbox/worker";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { recordingLog } from "./support/recording-log.ts";
+import { playMessage, type Action } from "@signalbox/testkit";
+import { describe, expect, it, vi } from "vitest";
 import {
   dial,
   executeStep,
   hashOf,
-  JOIN_TOKEN,
   newSlotToken,
   openSession,
   readStep,
   snapshotOf,
-  type Dialled,
   type SessionOrder,
   type Transports,
-  type WorkerClient,
 } from "./support/worker-client.ts";
-
-const CONVERSATION = "cnv_00000000000070008000000000000001";
-
-let platform: PlatformDouble;
-beforeAll(async () => {
-  platform = await startPlatformDouble({ joinToken: JOIN_TOKEN });
-});
-afterAll(() => platform[Symbol.asyncDispose]());
-
-const toEnd: (AsyncDisposable | Disposable)[] = [];
-afterEach(async () => {
-  for (const each of toEnd.splice(0).toReversed()) {
-    await (Symbol.asyncDispose in each ? each[Symbol.asyncDispose]() : each[Symbol.dispose]());
-  }
-});
-
-interface Scene {
-  readonly worker: Worker;
-  readonly client: WorkerClient;
-  readonly log: ReturnType<typeof recordingLog>;
-  readonly transcript: MemoryTranscript;
-  readonly slotToken: string;
-  open(order?: Partial<SessionOrder>): ReturnType<typeof openSession>;
-  step(text: string, generation?: number): ReturnType<typeof readStep>;
-}
-
-async function scene(over: Transports, options: Partial<WorkerOptions> = {}): Promise<Scene> {
-  const log = recordingLog();
-  const worker = await startWorker({
-    joinToken: JOIN_TOKEN,
-    runtimes: { scripted: () => Promise.resolve({ createExecutor: createScriptedExecutor }) },
-    host: over === "h2c" ? "127.0.0.1" : null,
-    drainMs: 100,
-    log,
-    ...options,
-  });
-  toEnd.push(worker);
-  const dialled: Dialled = dial(over, worker);
-  toEnd.push(dialled);
-  const transcript = new MemoryTranscript();
-  const slotToken = newSlotToken();
-  platform.bind(slotToken, transcript);
-  return {
-    worker,
-    client: dialled.client,
-    log,
-    transcript,
-    slotToken,
-    open: (order = {}) =>
-      openSession(dialled.client, {
-        conversationId: CONVERSATION,
-        generation: 1,
-        slotToken,
-        ...order,
-        gates: { recordUrl: platform.url, ...order.gates },
-      }),
-    step: (text, generation = 1) =>
-      readStep(executeStep(dialled.client, { conversationId: CONVERSATION, generation, text })),
-  };
-}
-
-async function codeOf(call: Promise<unknown>): Promise<string> {
-  try {
-    await call;
-    return "no error";
-  } catch (error) {
-    return ConnectError.from(error).metadata.get("signalbox-code") ?? Code[ConnectError.from(error).code];
-  }
-}
+import { codeOf, CONVERSATION, platform, scene, toEnd, type Scene } from "./support/worker-scene.ts";
 
 const play = (...actions: Action[]): string => playMessage(actions);
 
@@ -141,7 +54,9 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
 
   it("refuses a snapshot that does not match its hash, and a runtime it does not have", async () => {
     const { open } = await scene(over);
-    await expect(codeOf(open({ snapshotHash: hashOf(snapshotOf({ revision: 2 })) }))).resolves.toBe("snapshot_mismatch");
+    await expect(codeOf(open({ snapshotHash: hashOf(snapshotOf({ revision: 2 })) }))).resolves.toBe(
+      "snapshot_mismatch",
+    );
     await expect(codeOf(open({ snapshot: snapshotOf({ runtime: "elsewhere" }) }))).resolves.toBe("runtime_unknown");
   });
 
@@ -185,11 +100,14 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
   });
 
   it.each<[string, (scene: Scene) => Partial<SessionOrder>]>([
-    ["another slot token", ({ transcript }) => {
-      const slotToken = newSlotToken();
-      platform.bind(slotToken, transcript);
-      return { slotToken };
-    }],
+    [
+      "another slot token",
+      ({ transcript }) => {
+        const slotToken = newSlotToken();
+        platform().bind(slotToken, transcript);
+        return { slotToken };
+      },
+    ],
     ["another snapshot", () => ({ snapshot: snapshotOf({ revision: 2 }) })],
     ["another leaf", () => ({ rung: "rebuilt", leaf: null, history: [{ role: "user", text: "before" }] })],
   ])("ends the session and opens it anew for %s", async (_name, difference) => {
@@ -234,7 +152,11 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     const { client, open, step } = await scene(over);
     await open();
     const begun = Promise.withResolvers<void>();
-    const order = { conversationId: CONVERSATION, generation: 1, text: play({ say: "a" }, { hang: "until_interrupted" }) };
+    const order = {
+      conversationId: CONVERSATION,
+      generation: 1,
+      text: play({ say: "a" }, { hang: "until_interrupted" }),
+    };
     const running = readStep(executeStep(client, order), () => begun.resolve());
     await begun.promise;
     await expect(codeOf(step("another"))).resolves.toBe("conversation_busy");
@@ -247,7 +169,11 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     await open();
     await open({ conversationId: `${CONVERSATION}2` });
     const begun = Promise.withResolvers<void>();
-    const order = { conversationId: CONVERSATION, generation: 1, text: play({ say: "a" }, { hang: "until_interrupted" }) };
+    const order = {
+      conversationId: CONVERSATION,
+      generation: 1,
+      text: play({ say: "a" }, { hang: "until_interrupted" }),
+    };
     const running = readStep(executeStep(client, order), () => begun.resolve());
     await begun.promise;
     const other = { conversationId: `${CONVERSATION}2`, generation: 1, text: "hi" };
@@ -277,24 +203,6 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     expect(result.leaf).toBe(transcript.visible.at(-1)?.entryId);
   });
 
-  it("ends a step for an engine that does not stop, keeps what it said, and disposes it", async () => {
-    const { client, open, step, log } = await scene(over);
-    await open();
-    const begun = Promise.withResolvers<void>();
-    const text = play({ say: "Deaf" }, { hang: "deaf" });
-    const running = readStep(executeStep(client, { conversationId: CONVERSATION, generation: 1, text }), () =>
-      begun.resolve(),
-    );
-    await begun.promise;
-    const startMs = performance.now();
-    await client.interruptStep({ conversationId: CONVERSATION, generation: 1n });
-    const { result } = await running;
-    expect(result).toMatchObject({ outcome: StepResult_Outcome.INTERRUPTED, answer: "Deaf" });
-    expect(performance.now() - startMs).toBeLessThan(3_500);
-    await vi.waitUntil(async () => (await codeOf(step("hello?"))) === "session_unknown");
-    expect(log.lines.some((line) => line.text.includes("did not stop in time"))).toBe(true);
-  });
-
   it("interrupts a step that nobody reads any more", async () => {
     const { client, open } = await scene(over);
     await open();
@@ -302,7 +210,7 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     const text = play({ say: "a" }, { hang: "until_interrupted" });
     const order = { conversationId: CONVERSATION, generation: 1, text };
     const running = readStep(executeStep(client, order, reader.signal), () => reader.abort());
-    await expect(running).rejects.toThrow();
+    await expect(running).rejects.toThrow(/abort|cancel/i);
     await vi.waitUntil(async () => (await client.heartbeat({})).sessions.every((session) => !session.stepping));
     expect((await client.heartbeat({})).sessions).toHaveLength(1);
   });
@@ -311,7 +219,11 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     const { client, open } = await scene(over);
     await open();
     const piece = "x".repeat(64 * 1024);
-    const order = { conversationId: CONVERSATION, generation: 1, text: play({ say: piece, times: 48 }, { say: "end" }) };
+    const order = {
+      conversationId: CONVERSATION,
+      generation: 1,
+      text: play({ say: piece, times: 48 }, { say: "end" }),
+    };
     const stream = executeStep(client, order)[Symbol.asyncIterator]();
     let text = "";
     let deltaCount = 0;
@@ -397,205 +309,4 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     expect(header).toMatchObject({ schemaVersion: 1, runtime: "scripted", generation: 4n, leaf });
     expect(header.sizeBytes).toBeGreaterThan(0n);
   });
-
-  it("parks idle sessions, and sessions that are too old", async () => {
-    const clock = movedClock();
-    const { client, open, step } = await scene(over, { clock, sessionIdleMaxMs: 60_000, sessionAgeMaxMs: 100_000 });
-    await open();
-    await client.heartbeat({});
-    await clock.pass(50_000, () => client.heartbeat({}));
-    expect((await client.heartbeat({})).sessions).toHaveLength(1);
-    await step("still here");
-    await clock.pass(55_000, () => client.heartbeat({}));
-    expect((await client.heartbeat({})).sessions).toHaveLength(0);
-    await expect(codeOf(step("gone?"))).resolves.toBe("session_unknown");
-  });
-
-  it("ends every session when it has heard from no supervisor for one lease", async () => {
-    const clock = movedClock();
-    const { client, open, worker, log } = await scene(over, { clock });
-    await open();
-    const begun = Promise.withResolvers<void>();
-    const text = play({ say: "a" }, { hang: "until_interrupted" });
-    const running = readStep(executeStep(client, { conversationId: CONVERSATION, generation: 1, text }), () =>
-      begun.resolve(),
-    );
-    await begun.promise;
-    await clock.pass(15_000);
-    const { result } = await running;
-    expect(result).toMatchObject({ outcome: StepResult_Outcome.FAILED, error: { code: "worker_lost" } });
-    expect(log.lines.some((line) => line.text.includes("no supervisor for one lease"))).toBe(true);
-    expect(worker.runtimes).toHaveLength(1);
-    expect((await client.heartbeat({})).sessions).toHaveLength(0);
-  });
-
-  it("drains: takes nothing new, interrupts what goes on too long, leaves no session", async () => {
-    const { client, worker, open, step } = await scene(over, { drainMs: 50 });
-    await open();
-    const begun = Promise.withResolvers<void>();
-    const text = play({ say: "Until now" }, { hang: "until_interrupted" });
-    const running = readStep(executeStep(client, { conversationId: CONVERSATION, generation: 1, text }), () =>
-      begun.resolve(),
-    );
-    await begun.promise;
-    const drained = worker.drain();
-    await expect(codeOf(open({ conversationId: `${CONVERSATION}2` }))).resolves.toBe("shutting_down");
-    expect((await client.heartbeat({})).room).toBe(0);
-    expect((await running).result).toMatchObject({ outcome: StepResult_Outcome.INTERRUPTED, answer: "Until now" });
-    await drained;
-    expect((await client.heartbeat({})).sessions).toHaveLength(0);
-    await expect(codeOf(step("more"))).resolves.toMatch(/session_unknown|shutting_down/);
-  });
-
-  it("puts an engine away that was opened for a session that has ended meanwhile", async () => {
-    const opening = Promise.withResolvers<void>();
-    const disposed = vi.fn<() => void>();
-    const { client, open } = await scene(over, { runtimes: { scripted: slowToOpen(opening.promise, disposed) } });
-    const opened = open();
-    await vi.waitUntil(async () => (await client.heartbeat({})).sessions.length === 1);
-    const next = open({ generation: 2, snapshot: snapshotOf({ revision: 2 }) });
-    opening.resolve();
-    await opened;
-    await next;
-    expect(disposed).toHaveBeenCalledTimes(1);
-    expect((await client.heartbeat({})).sessions).toMatchObject([{ generation: 2n }]);
-  });
-});
-
-function slowToOpen(opening: Promise<void>, disposed: () => void) {
-  const engine = createScriptedExecutor();
-  const slow: Executor = {
-    describe: () => engine.describe(),
-    open: async (context) => {
-      await opening;
-      const session = await engine.open(context);
-      const dispose = session[Symbol.asyncDispose].bind(session);
-      return Object.assign(session, {
-        [Symbol.asyncDispose]: () => {
-          disposed();
-          return dispose();
-        },
-      });
-    },
-  };
-  return () => Promise.resolve({ createExecutor: () => slow });
-}
-
-interface MovedClock extends WorkerClock {
-  /** Moves time on in small steps; `between` runs after each. */
-  pass(durationMs: number, between?: () => Promise<unknown>): Promise<void>;
-}
-
-/** Time that only passes when the test says so. */
-function movedClock(): MovedClock {
-  let nowMs = 1_000;
-  const sleeping = new Set<{ readonly untilMs: number; readonly wake: () => void }>();
-  return {
-    nowMs: () => nowMs,
-    monotonicMs: () => nowMs,
-    sleep: (delayMs, signal) =>
-      new Promise((resolve) => {
-        if (signal?.aborted === true) {
-          resolve("aborted");
-          return;
-        }
-        const sleeper = {
-          untilMs: nowMs + delayMs,
-          wake: () => {
-            sleeping.delete(sleeper);
-            resolve("elapsed");
-          },
-        };
-        sleeping.add(sleeper);
-        signal?.addEventListener("abort", () => {
-          sleeping.delete(sleeper);
-          resolve("aborted");
-        });
-      }),
-    pass: async (durationMs, between) => {
-      const endMs = nowMs + durationMs;
-      while (nowMs < endMs) {
-        nowMs = Math.min(endMs, nowMs + 500);
-        for (const sleeper of [...sleeping].filter((each) => each.untilMs <= nowMs)) {
-          sleeper.wake();
-        }
-        await new Promise((resolve) => setImmediate(resolve));
-        await between?.();
-      }
-    },
-  };
-}
-
-describe("registration", () => {
-  it("announces address, incarnation, room and runtimes, and stops when it is heard", async () => {
-    const { worker, client } = await registered();
-    const [first] = platform.registrations.slice(-1);
-    expect(first).toMatchObject({
-      address: worker.address,
-      incarnation: worker.incarnation,
-      room: 5,
-      runtimes: [{ name: "scripted", version: "1", available: true, problem: "" }],
-    });
-    await client.heartbeat({ supervisor: "s1" });
-    const count = platform.registrations.length;
-    await systemClock.sleep(600);
-    expect(platform.registrations.length).toBeLessThanOrEqual(count + 1);
-  });
-
-  it("announces itself again when the platform has fallen silent", async () => {
-    const clock = movedClock();
-    const before = platform.registrations.length;
-    const { client } = await registered({ clock });
-    await client.heartbeat({ supervisor: "s1" });
-    await clock.pass(1_000);
-    const heard = platform.registrations.length;
-    expect(heard).toBeGreaterThan(before);
-    const again = platform.waitForRegistrations(heard + 1);
-    await clock.pass(10_000, () => new Promise((resolve) => setImmediate(resolve)));
-    await again;
-  });
-
-  it("keeps trying while the platform is away, and reports that once", async () => {
-    const log = recordingLog();
-    const absent = await startPlatformDouble({ joinToken: JOIN_TOKEN });
-    await absent[Symbol.asyncDispose]();
-    const port = Number(new URL(absent.url).port);
-    const worker = await startWorker(options({ platformUrl: absent.url, log }));
-    toEnd.push(worker);
-    await vi.waitUntil(() => log.lines.some((line) => line.text.includes("cannot be reached")));
-    const back = await startPlatformDouble({ joinToken: JOIN_TOKEN, port });
-    toEnd.push(back);
-    await back.waitForRegistrations(1, 10_000);
-    expect(log.lines.filter((line) => line.text.includes("cannot be reached"))).toHaveLength(1);
-  });
-
-  it("says when the platform does not accept its token", async () => {
-    const refused = vi.fn<() => void>();
-    const worker = await startWorker({ ...options(), joinToken: "wrong", onRefused: refused });
-    toEnd.push(worker);
-    await vi.waitUntil(() => refused.mock.calls.length > 0);
-    expect(refused).toHaveBeenCalledTimes(1);
-  });
-
-  function options(over: Partial<WorkerOptions> = {}): WorkerOptions {
-    return {
-      joinToken: JOIN_TOKEN,
-      platformUrl: platform.url,
-      runtimes: { scripted: () => Promise.resolve({ createExecutor: createScriptedExecutor }) },
-      room: 5,
-      drainMs: 50,
-      log: recordingLog(),
-      ...over,
-    };
-  }
-
-  async function registered(over: Partial<WorkerOptions> = {}) {
-    const before = platform.registrations.length;
-    const worker = await startWorker(options(over));
-    toEnd.push(worker);
-    const dialled = dial("h2c", worker);
-    toEnd.push(dialled);
-    await platform.waitForRegistrations(before + 1);
-    return { worker, client: dialled.client };
-  }
 });

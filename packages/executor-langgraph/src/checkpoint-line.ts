@@ -15,9 +15,6 @@ import { decodeState, encodeState, type StoredCheckpoint, type StoredWrite } fro
 /** LangGraph's channel for what a failed node threw. It only serves people who look, so it is not worth a write. */
 const ERROR_CHANNEL = "__error__";
 
-/** In a conversation only the newest checkpoint matters; its parent stays for what it shares with it. */
-const KEPT_WHEN_NEWEST = 2;
-
 export interface LineOptions {
   /** Stream of the transcript, empty for the main one. */
   readonly stream: string;
@@ -160,14 +157,14 @@ export class CheckpointLine {
     }
   }
 
+  /** Only the newest durable checkpoint, which is what a failure goes back to, and what came after it are needed. */
   #forgetOld(): void {
     if (this.#options.keep === "all") {
       return;
     }
-    for (const id of this.#checkpoints.keys()) {
-      if (this.#checkpoints.size <= KEPT_WHEN_NEWEST) {
-        return;
-      }
+    const ids = [...this.#checkpoints.keys()];
+    const newestDurable = ids.findLastIndex((id) => this.#checkpoints.get(id)?.durableWrites !== null);
+    for (const id of ids.slice(0, Math.max(0, newestDurable))) {
       this.#checkpoints.delete(id);
     }
   }

@@ -96,7 +96,12 @@ export function openSession(client: WorkerClient, order: SessionOrder): Promise<
     snapshotHash: order.snapshotHash ?? hashOf(snapshot),
     slotToken: order.slotToken,
     continuity: { rung: order.rung ?? "fresh", leaf: order.leaf ?? "", history: [...(order.history ?? [])] },
-    gates: { modelUrl: "http://127.0.0.1:9", toolUrl: "http://127.0.0.1:9/mcp", recordUrl: "http://127.0.0.1:9", ...order.gates },
+    gates: {
+      modelUrl: "http://127.0.0.1:9",
+      toolUrl: "http://127.0.0.1:9/mcp",
+      recordUrl: "http://127.0.0.1:9",
+      ...order.gates,
+    },
   });
 }
 

@@ -71,6 +71,11 @@ export class MemoryTranscript {
     };
   }
 
+  /** Puts other entries in place of all there are: what a damaged store would answer. */
+  replace(entries: readonly TranscriptEntry[]): void {
+    this.#rows = entries.map((entry) => ({ generation: this.#generation, entry, finalized: true }));
+  }
+
   append(entries: readonly TranscriptEntry[], generation: number): void {
     this.#demand(generation);
     const known = new Set(this.#rows.map(({ entry }) => `${entry.stream} ${entry.entryId}`));
