@@ -13,7 +13,7 @@ language plpgsql as $$
 declare
   v_sequence bigint;
 begin
-  update signalbox.conversation set last_sequence = last_sequence + 1
+  update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock()
   where id = p_run.conversation_id
   returning last_sequence into strict v_sequence;
   insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, trace_id,
