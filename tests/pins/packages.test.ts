@@ -31,5 +31,5 @@ it.each([
 });
 
 it("pins the one binary", () => {
-  expect(manifestOf("server").bin).toEqual({ signalbox: "./dist/main.js" });
+  expect(manifestOf("server").bin).toEqual({ signalbox: "./bin/signalbox.js" });
 });

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The binary. A second interrupt ends the process at once. */
 import process from "node:process";
 import { runCli } from "./cli/run-cli.ts";
