@@ -61,7 +61,7 @@ function toolServer(context: SessionContext) {
   };
 }
 
-export function environmentOf(context: SessionContext, directories: PrivateDirectories): Record<string, string> {
+function environmentOf(context: SessionContext, directories: PrivateDirectories): Record<string, string> {
   const { snapshot } = context;
   return {
     PATH: "/usr/bin:/bin",

@@ -11,7 +11,7 @@ import { TranscriptDouble } from "./transcript-double.ts";
 
 export const SLOT_TOKEN = "c2xvdC10b2tlbi1vZi10aGUtdGVzdA";
 
-export const SNAPSHOT: Snapshot = {
+const SNAPSHOT: Snapshot = {
   agentId: "agt_00000000000070008000000000000001",
   agentName: "reader",
   revision: 1,
