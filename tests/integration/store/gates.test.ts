@@ -140,6 +140,19 @@ proves("INV-13", {
   },
 });
 
+it("a settlement of a call that was never opened changes nothing", async () => {
+  expect(await process.gates.settleModelCall(modelSettlement(newId("modelCall")))).toEqual({
+    proposalsAccepted: false,
+  });
+  await process.gates.settleToolCall({
+    toolCallId: newId("toolCall"),
+    state: "succeeded",
+    resultJson: "{}",
+    resultSummary: "",
+    errorCode: null,
+  });
+});
+
 it("a settlement after the run has ended still closes the call, and its proposals come to nothing", async () => {
   const bound = await boundRun();
   const modelCallId = await process.openModel(bound.tokenHash);

@@ -36,7 +36,11 @@ declare
   v_run signalbox.run;
   v_accepted boolean := false;
 begin
-  select m.* into strict v_call from signalbox.model_call m where m.id = p_call;
+  select m.* into v_call from signalbox.model_call m where m.id = p_call;
+  if not found then
+    -- The intent was never recorded: its reply was lost together with it.
+    return json_build_object('proposalsAccepted', false);
+  end if;
   v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
   update signalbox.model_call
   set state = p_state, served_model = p_served_model, input_tokens = p_input, output_tokens = p_output,

@@ -161,7 +161,10 @@ declare
   v_call signalbox.tool_call;
   v_run signalbox.run;
 begin
-  select t.* into strict v_call from signalbox.tool_call t where t.id = p_call;
+  select t.* into v_call from signalbox.tool_call t where t.id = p_call;
+  if not found then
+    return json_build_object('kind', 'unknown');
+  end if;
   v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
   update signalbox.tool_call
   set state = p_state, result = p_result, result_summary = p_summary, error_code = p_error_code,
