@@ -135,7 +135,8 @@ export interface GateRecord {
   openModelCall(intent: ModelIntent): Promise<SlotView>;
   /**
    * Closes the call exactly once, whoever owns the conversation by now; records its proposals when the opener is still
-   * the owner, and `usage.recorded`. A second settlement changes nothing.
+   * the owner, and `usage.recorded`. A second settlement changes nothing and answers as the first did; one of a
+   * call that was never opened (its intent's reply was lost) changes nothing either.
    */
   settleModelCall(settlement: ModelSettlement): Promise<{ readonly proposalsAccepted: boolean }>;
   /** Errors: also `tool_not_proposed`, `tool_not_allowed`, `tool_outcome_unknown`. */

@@ -3,7 +3,6 @@ import type { RunState } from "@signalbox/contract";
 import { isActive } from "./transition.ts";
 
 export interface QueuedRun {
-  readonly runId: string;
   readonly position: number;
   readonly state: RunState;
 }

@@ -1,19 +1,16 @@
 /** Reads what came back from a turn. Judging whether it counts is finalization's business. */
-import type { ErrorCode, Rung } from "@signalbox/contract";
+import { ERROR_CODES, type ErrorCode, type Rung } from "@signalbox/contract";
 import type { Claim, Conclusion } from "../ports/ownership-record.ts";
 import type { StepResult } from "../ports/worker.ts";
 import type { StopCause } from "./stops.ts";
 
-/** The session cannot go on, but the turn can: on another worker, under another generation. */
-const SESSION_LOST: ReadonlySet<ErrorCode> = new Set([
-  "worker_lost",
-  "session_unknown",
-  "slot_unknown",
-  "stale_generation",
-]);
+/** What a session says when its generation is over: the record knows better than the worker whether that is so. */
+const MAYBE_STALE: ReadonlySet<ErrorCode> = new Set(["slot_unknown", "stale_generation"]);
 
+/** The session cannot go on, but the turn can: on another worker, under another generation. */
 export function isSessionLost(code: ErrorCode): boolean {
-  return SESSION_LOST.has(code);
+  const { fault, retryable } = ERROR_CODES[code];
+  return (fault === "platform" && retryable) || MAYBE_STALE.has(code);
 }
 
 /** Whether the worker gave up by itself: nobody here had asked it to stop. */

@@ -185,13 +185,13 @@ class Attempt implements AsyncDisposable {
     if (cause === "cancelled" || cause === "timed_out") {
       return await this.#conclude(concludeStopped(this.#outcome()));
     }
-    // Whether a refusal means that the generation is over, the change of worker will hear from the record.
     const { code, detail } = asPlatformError(thrown);
-    if (cause === "lost" || isSessionLost(code)) {
-      return "session_lost";
-    }
     if (code === "no_worker") {
       return "no_worker";
+    }
+    // Whether a refusal means that the generation is over, the change of worker will hear from the record.
+    if (cause === "lost" || isSessionLost(code)) {
+      return "session_lost";
     }
     this.#context.ports.log.error("the turn failed", thrown, { runId: this.#ownership.claim.runId, code });
     return await this.#conclude(concludeFailed({ code, detail }, this.#outcome()));

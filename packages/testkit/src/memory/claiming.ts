@@ -18,11 +18,14 @@ export function claimRun(
   const generation = nextGeneration(db.ownerships.must(run.conversationId).generation);
   const unowned = db.sabotage === "running_without_owner";
   db.ownerships.update(run.conversationId, { generation, owner: process, readyAtMs: null });
-  const claimed = moveRun(db, run, cause === "ready" ? "claim" : "take_over", {
-    generation: unowned ? null : generation,
-    owner: unowned ? null : process,
-    attempt: cause === "ready" ? Math.max(run.attempt, 1) : run.attempt + 1,
-    startedAtMs: run.startedAtMs ?? db.nowMs(),
+  const claimed = moveRun(db, run, {
+    by: cause === "ready" ? "claim" : "take_over",
+    set: {
+      generation: unowned ? null : generation,
+      owner: unowned ? null : process,
+      attempt: cause === "ready" ? Math.max(run.attempt, 1) : run.attempt + 1,
+      startedAtMs: run.startedAtMs ?? db.nowMs(),
+    },
   });
   unbindSlots(db, run.conversationId);
   withdrawProposals(db, claimed);
@@ -117,7 +120,7 @@ function runToDrive(db: MemoryDatabase, ownership: OwnershipRow): RunRow | null 
 
 export function releaseRun(db: MemoryDatabase, run: RunRow): void {
   const ownership = db.ownerships.must(run.conversationId);
-  moveRun(db, run, "release", { generation: null, owner: null });
+  moveRun(db, run, { by: "release", set: { generation: null, owner: null } });
   db.ownerships.update(run.conversationId, {
     generation: nextGeneration(ownership.generation),
     owner: null,

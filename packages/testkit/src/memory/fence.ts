@@ -2,7 +2,7 @@
 import { PlatformError, type RunState } from "@signalbox/contract";
 import { isCurrent } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
-import type { OwnershipRow, RunRow } from "./rows.ts";
+import type { RunRow } from "./rows.ts";
 
 export interface Presented {
   readonly conversationId: string;
@@ -18,11 +18,8 @@ export function fencedRun(db: MemoryDatabase, presented: Presented, states: read
   return run;
 }
 
-/** Under sabotage, whatever is not over can be written. */
+/** Under sabotage, whatever is not over can be written, or what is over can be ended once more. */
 function isBroken(db: MemoryDatabase, run: RunRow): boolean {
+  if (db.sabotage === "finish_twice") return run.finishedAtMs !== null;
   return db.sabotage === "write_without_fence" && (run.state === "running" || run.state === "finalizing");
-}
-
-export function ownershipOf(db: MemoryDatabase, run: RunRow): OwnershipRow {
-  return db.ownerships.must(run.conversationId);
 }

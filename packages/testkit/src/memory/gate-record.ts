@@ -1,7 +1,6 @@
 /** The record as the gates see it: slots, intents, outcomes, transcript. */
 import { PlatformError } from "@signalbox/contract";
 import {
-  isCurrent,
   type GateRecord,
   type ModelIntent,
   type ModelSettlement,
@@ -11,8 +10,8 @@ import {
 import { writeAudit } from "./audit.ts";
 import { writeModelSettled } from "./call-events.ts";
 import type { CallFacts, MemoryDatabase } from "./database.ts";
-import { isAlive } from "./process-record.ts";
-import type { EntryRow, RunRow, SlotRow } from "./rows.ts";
+import type { EntryRow, SlotRow } from "./rows.ts";
+import { boundForIntent, boundSlot, looselyBound, slotOf } from "./slots.ts";
 import { denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
 import { chainDigest, entryKey, visibleEntries } from "./transcript.ts";
 
@@ -44,12 +43,6 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
   };
 }
 
-function slotOf(db: MemoryDatabase, tokenHash: string): SlotRow {
-  const slot = db.slots.get(tokenHash);
-  if (slot === undefined) throw new PlatformError("slot_unknown");
-  return slot;
-}
-
 function viewOf(db: MemoryDatabase, slot: SlotRow): SlotView {
   const run = slot.runId === null ? undefined : db.runs.must(slot.runId);
   const newest = run ?? db.runsOf(slot.conversationId).at(-1);
@@ -63,39 +56,6 @@ function viewOf(db: MemoryDatabase, slot: SlotRow): SlotView {
   return { tenantId, conversationId, snapshot, snapshotHash, actor: newest.actor, run: bound };
 }
 
-export interface BoundSlot {
-  readonly slot: SlotRow;
-  readonly run: RunRow;
-  readonly generation: number;
-}
-
-/** The run a slot works for, if that is still so: the same comparison for an intent and for a transcript entry. */
-export function boundSlot(db: MemoryDatabase, tokenHash: string): BoundSlot {
-  const slot = slotOf(db, tokenHash);
-  if (slot.runId === null || slot.generation === null) throw new PlatformError("slot_unknown");
-  const run = db.runs.must(slot.runId);
-  const { generation } = db.ownerships.must(slot.conversationId);
-  if (!isCurrent(slot.generation, generation) || run.state !== "running") throw new PlatformError("stale_generation");
-  return { slot, run, generation: slot.generation };
-}
-
-/** `boundSlot`, and nobody asked to stop, and the gate itself is alive. */
-export function boundForIntent(db: MemoryDatabase, tokenHash: string, process: number): BoundSlot {
-  const bound = db.sabotage === "intent_without_fence" ? looselyBound(db, tokenHash) : boundSlot(db, tokenHash);
-  const { cancelAtMs } = db.ownerships.must(bound.slot.conversationId);
-  if (cancelAtMs !== null && db.sabotage !== "intent_after_cancel") throw new PlatformError("run_cancelled");
-  if (!isAlive(db, process)) throw new PlatformError("stale_generation");
-  return bound;
-}
-
-/** Under sabotage a slot is believed whatever has become of its run. */
-function looselyBound(db: MemoryDatabase, tokenHash: string): BoundSlot {
-  const slot = slotOf(db, tokenHash);
-  const run = db.runsOf(slot.conversationId).findLast((each) => each.state === "running");
-  if (run === undefined) throw new PlatformError("stale_generation");
-  return { slot, run, generation: slot.generation ?? 0 };
-}
-
 function openModelCall(db: MemoryDatabase, intent: ModelIntent): SlotView {
   const { slot, run, generation } = boundForIntent(db, intent.tokenHash, intent.process);
   const { limits } = db.snapshots.must(run.snapshotHash).snapshot;
@@ -105,19 +65,32 @@ function openModelCall(db: MemoryDatabase, intent: ModelIntent): SlotView {
   }
   const { modelCallId: id, process, requestedModel } = intent;
   const { conversationId } = run;
-  db.modelCalls.set(id, { id, runId: run.id, conversationId, generation, process, state: "executing", requestedModel });
+  db.modelCalls.set(id, {
+    id,
+    runId: run.id,
+    conversationId,
+    generation,
+    process,
+    state: "executing",
+    requestedModel,
+    proposalsAccepted: false,
+  });
   writeAudit(db, "model_called", { run, generation });
   return viewOf(db, slot);
 }
 
 function settleModelCall(db: MemoryDatabase, settlement: ModelSettlement): { readonly proposalsAccepted: boolean } {
-  const call = db.modelCalls.must(settlement.modelCallId);
-  if (call.state !== "executing" && db.sabotage !== "settle_twice") return { proposalsAccepted: false };
-  const settled = db.modelCalls.update(call.id, { state: settlement.state });
-  writeModelSettled(db, settled, settlement);
+  const call = db.modelCalls.get(settlement.modelCallId);
+  if (call === undefined) return { proposalsAccepted: false };
+  if (call.state !== "executing" && db.sabotage !== "settle_twice") {
+    return { proposalsAccepted: call.proposalsAccepted };
+  }
   const run = db.runs.must(call.runId);
   const owns = db.ownerships.must(call.conversationId).generation === call.generation && run.state === "running";
-  return { proposalsAccepted: owns && recordProposals(db, call, settlement.proposals) };
+  const proposalsAccepted = owns && recordProposals(db, call, settlement.proposals);
+  const settled = db.modelCalls.update(call.id, { state: settlement.state, proposalsAccepted });
+  writeModelSettled(db, settled, settlement);
+  return { proposalsAccepted };
 }
 
 function appendTranscript(

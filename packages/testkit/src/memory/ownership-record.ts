@@ -73,7 +73,7 @@ function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
 
 function seal(db: MemoryDatabase, claim: Claim, conclusion: Conclusion): Seal {
   const run = fencedRun(db, claim, ["running", "finalizing"]);
-  const sealed = moveRun(db, run, "seal", { conclusion: run.conclusion ?? conclusion });
+  const sealed = moveRun(db, run, { by: "seal", set: { conclusion: run.conclusion ?? conclusion } });
   return factsOf(db, sealed);
 }
 
@@ -94,7 +94,7 @@ function finish(
   claim: Claim,
   finalization: Finalization,
 ): { readonly nextRunId: RunRow["id"] | null } {
-  const run = fencedRun(db, claim, db.sabotage === "finish_twice" ? ["finalizing", "completed"] : ["finalizing"]);
+  const run = fencedRun(db, claim, ["finalizing"]);
   const { answer, rung, servedModel, continuity, leaf, digest } = finalization;
   const sealed = sealedLeaf(db, run, run.conclusion?.generation ?? -1);
   if (continuity === "moved" && (sealed.leaf !== leaf || sealed.digest !== digest)) {

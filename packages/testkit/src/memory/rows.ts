@@ -112,6 +112,8 @@ export interface ModelCallRow {
   readonly process: number;
   readonly state: ModelCallState;
   readonly requestedModel: string;
+  /** Whether its proposals entered the ledger; answered again to a repeated settlement. */
+  readonly proposalsAccepted: boolean;
 }
 
 export interface ToolCallRow {

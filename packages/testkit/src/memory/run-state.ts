@@ -13,14 +13,18 @@ import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent, writeRunEvent } from "./event-log.ts";
 import type { RunRow } from "./rows.ts";
 
-export function moveRun(db: MemoryDatabase, run: RunRow, event: RunEvent, changes: Partial<RunRow> = {}): RunRow {
-  return db.runs.update(run.id, { ...changes, state: transition(run.state, event) });
+export function moveRun(
+  db: MemoryDatabase,
+  run: RunRow,
+  move: { readonly by: RunEvent; readonly set?: Partial<RunRow> },
+): RunRow {
+  return db.runs.update(run.id, { ...move.set, state: transition(run.state, move.by) });
 }
 
 /** A queued run may begin: it is admitted and can be claimed. */
 export function admitRun(db: MemoryDatabase, run: RunRow): RunRow {
   const { generation } = db.ownerships.must(run.conversationId);
-  const admitted = moveRun(db, run, "admit");
+  const admitted = moveRun(db, run, { by: "admit" });
   db.ownerships.update(run.conversationId, { readyAtMs: db.nowMs(), runtime: run.runtime, cancelAtMs: null });
   writeRunEvent(db, admitted, { type: "run.admitted", generation, data: { messageId: run.messageId } });
   writeAudit(db, "run_admitted", { run: admitted, generation });
@@ -48,7 +52,10 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
   const generation = run.generation ?? ownership.generation;
   const ended = isForced(db, run)
     ? db.runs.update(run.id, { state: outcome, reason, error })
-    : moveRun(db, run, EVENT_OF[outcome], { reason, error, generation: null, owner: null, finishedAtMs: db.nowMs() });
+    : moveRun(db, run, {
+        by: EVENT_OF[outcome],
+        set: { reason, error, generation: null, owner: null, finishedAtMs: db.nowMs() },
+      });
   if (db.sabotage !== "silent_finish") {
     writeEvent(db, placeOf(ended, generation), {
       type: "run.finished",

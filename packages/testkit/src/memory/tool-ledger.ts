@@ -14,15 +14,16 @@ import {
 } from "@signalbox/core";
 import { writeToolFinished, writeToolStarted } from "./call-events.ts";
 import type { MemoryDatabase } from "./database.ts";
-import { boundForIntent, type BoundSlot } from "./gate-record.ts";
+import { boundForIntent, type BoundSlot } from "./slots.ts";
 import type { ModelCallRow, ToolCallRow } from "./rows.ts";
 
 /** All proposals of a message, or none: one id with other arguments spoils the whole message. */
 export function recordProposals(db: MemoryDatabase, call: ModelCallRow, proposals: readonly Proposal[]): boolean {
   const known = (proposal: Proposal): ToolCallRow | undefined =>
     db.toolCalls.where((each) => each.runId === call.runId && each.toolUseId === proposal.toolUseId)[0];
-  if (proposals.some((each) => (known(each)?.argumentsDigest ?? each.argumentsDigest) !== each.argumentsDigest))
+  if (proposals.some((each) => (known(each)?.argumentsDigest ?? each.argumentsDigest) !== each.argumentsDigest)) {
     return false;
+  }
   for (const proposal of proposals) {
     const row = known(proposal);
     if (row === undefined) insertProposal(db, call, proposal);

@@ -19,8 +19,9 @@ export function chainDigest(entries: readonly EntryRow[]): string | null {
   const items = entries.filter((entry) => entry.kind === "item" && entry.stream === "");
   if (items.length === 0) return null;
   let digest = Buffer.alloc(0);
-  for (const { entryId, body } of items)
+  for (const { entryId, body } of items) {
     digest = createHash("sha256").update(digest).update(entryId).update(body).digest();
+  }
   return digest.toString("hex");
 }
 

@@ -1,0 +1,100 @@
+/** What must hold once everything has come to rest. */
+import { isTerminal, type PlatformEvent } from "@signalbox/contract";
+import { createItemFold, type FoldedItem } from "@signalbox/core";
+import type { MemoryDatabase } from "../memory/database.ts";
+import type { Effect } from "./gates.ts";
+import type { SimReader } from "./reader.ts";
+import type { Sent } from "./user.ts";
+import type { Violation } from "./violations.ts";
+
+export interface Rest {
+  readonly db: MemoryDatabase;
+  readonly sent: readonly Sent[];
+  readonly effects: readonly Effect[];
+  readonly readers: readonly SimReader[];
+  readonly report: (invariant: Violation["invariant"], detail: string) => void;
+}
+
+export function checkRest(rest: Rest): void {
+  checkEndings(rest);
+  checkKeys(rest);
+  checkOrder(rest);
+  checkEffects(rest);
+  for (const reader of rest.readers) checkReader(rest, reader);
+}
+
+/** INV-02, INV-08: everybody who was answered has an ending, and one. */
+function checkEndings({ db, sent, report }: Rest): void {
+  for (const { answer, key } of sent) {
+    if (answer === null) report("INV-02", `${key} was never answered`);
+    if (answer === null || "refused" in answer) continue;
+    const run = db.runs.get(answer.runId);
+    if (run === undefined) {
+      report("INV-02", `${key} was acknowledged and is not recorded`);
+      continue;
+    }
+    if (!isTerminal(run.state)) report("INV-02", `${key} was acknowledged and is ${run.state}`);
+    const endings = db
+      .eventsOf(run.conversationId)
+      .filter((event) => event.type === "run.finished" && event.runId === run.id);
+    if (isTerminal(run.state) && endings.length !== 1) report("INV-08", `${key} has ${endings.length} terminal events`);
+  }
+}
+
+/** INV-03: one key, one run. */
+function checkKeys({ db, sent, report }: Rest): void {
+  for (const { key } of sent) {
+    const messages = db.messages.where((message) => message.role === "user" && message.text === `message ${key}`);
+    if (messages.length > 1) report("INV-03", `${key} made ${messages.length} runs`);
+  }
+}
+
+/** INV-04: messages begin in the order in which they were acknowledged. */
+function checkOrder({ db, report }: Rest): void {
+  for (const { id } of db.conversations.all()) {
+    const begun = db
+      .eventsOf(id)
+      .flatMap((event) => (event.type === "run.admitted" ? [db.runs.must(event.runId ?? "").position] : []));
+    if (begun.some((position, index) => position <= (begun[index - 1] ?? 0))) {
+      report("INV-04", `messages of ${id} began in the order ${begun.join(", ")}`);
+    }
+  }
+}
+
+/** INV-11: what cannot be taken back happened at most once. */
+function checkEffects({ effects, report }: Rest): void {
+  const seen = new Set<string>();
+  for (const effect of effects.filter((each) => !each.repeatable)) {
+    const call = `${effect.runId} ${effect.tool} ${effect.argumentsJson}`;
+    if (seen.has(call)) report("INV-11", `${call} took effect twice`);
+    seen.add(call);
+  }
+}
+
+/** INV-09, INV-10: whatever was lost on the way, a reader ends with what the log says. */
+function checkReader({ db, report }: Rest, reader: SimReader): void {
+  reader.read();
+  const events = db.eventsOf(reader.conversationId);
+  const expected = events.flatMap(({ sequence }) => (sequence !== null && sequence > reader.cursor ? [sequence] : []));
+  if (reader.sequences.join() !== expected.join()) report("INV-09", `a reader from ${reader.cursor} missed events`);
+  const truth = visibleAfter(events, reader.cursor);
+  const seen = describe(reader.items());
+  if (seen !== truth) report("INV-09", `a reader from ${reader.cursor} sees ${seen} where the log says ${truth}`);
+}
+
+function visibleAfter(events: readonly PlatformEvent[], cursor: number): string {
+  const fold = createItemFold();
+  const spokenOf = new Set<string>();
+  for (const event of events) {
+    fold.apply(event);
+    if ((event.sequence ?? 0) > cursor) spokenOf.add(event.itemId);
+  }
+  return describe(fold.items().filter((item) => spokenOf.has(item.itemId)));
+}
+
+function describe(items: readonly FoldedItem[]): string {
+  return items
+    .map(({ itemId, state, revision, text }) => `${itemId} ${state} ${revision} ${text}`)
+    .sort()
+    .join("\n");
+}
