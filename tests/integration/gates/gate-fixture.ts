@@ -1,17 +1,14 @@
 /** A model gate in front of a scripted model, and an engine that asks it, as one disposable thing. */
 import type { Server } from "node:http";
 import { startSim, type RawAnswer, type Script, type Sim } from "@signalbox/testkit";
-import type { MessageId, RunId, Snapshot } from "@signalbox/contract";
-import type { Log, SlotView } from "@signalbox/core";
+import type { Snapshot } from "@signalbox/contract";
+import type { Log } from "@signalbox/core";
 import { createGateServer, type Gate, type GateServer } from "../../../packages/server/src/gates/gate-server.ts";
 import { createModelGate, type ModelGate } from "../../../packages/server/src/model-gate/model-gate.ts";
 import type { ModelGateLimits } from "../../../packages/server/src/model-gate/model-gate-limits.ts";
 import type { Provider } from "../../../packages/server/src/model-gate/providers.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
-import { MemoryGateRecord, snapshotWith } from "./memory-gate-record.ts";
-
-export const TOKEN = "slot-token-of-the-engine";
-export const TOKEN_HASH = systemDigest.sha256Hex(TOKEN);
+import { snapshotWith, TOKEN, WatchedRecord } from "./watched-record.ts";
 
 export interface LogLine {
   readonly level: "info" | "warn" | "error";
@@ -34,26 +31,9 @@ export function recordingLog(): Log & { readonly lines: LogLine[] } {
   };
 }
 
-export function boundView(snapshot: Snapshot, generation = 3): SlotView {
-  return {
-    tenantId: "default",
-    conversationId: "cnv_1",
-    snapshot,
-    snapshotHash: systemDigest.sha256Hex(JSON.stringify(snapshot)),
-    actor: { keyId: "key_1", user: null, roles: [], units: [] },
-    run: {
-      // Ids of a test; only their equality matters here.
-      runId: "run_1" as RunId,
-      messageId: "msg_1" as MessageId,
-      generation,
-      traceId: "0af7651916cd43dd8448eb211c80319c",
-    },
-  };
-}
-
 export interface ModelFixture extends AsyncDisposable {
   readonly sim: Sim;
-  readonly record: MemoryGateRecord;
+  readonly record: WatchedRecord;
   readonly gate: ModelGate;
   readonly server: GateServer;
   readonly log: ReturnType<typeof recordingLog>;
@@ -72,8 +52,7 @@ const nothing: Gate = { handle: (_request, response) => response.writeHead(404).
 
 export async function startModelFixture(options: ModelFixtureOptions = {}): Promise<ModelFixture> {
   const sim = await startSim({ script: options.script });
-  const record = new MemoryGateRecord();
-  record.bind(TOKEN_HASH, boundView(snapshotWith(options.snapshot ?? {})));
+  const record = await WatchedRecord.open(snapshotWith(options.snapshot ?? {}));
   const log = recordingLog();
   const provider: Provider = {
     name: "sim",
@@ -86,7 +65,7 @@ export async function startModelFixture(options: ModelFixtureOptions = {}): Prom
     record,
     providers: options.providers ?? [provider],
     clock: systemClock,
-    process: () => 7,
+    process: () => record.process,
     digest: systemDigest,
     randomness: systemRandomness,
     log,

@@ -149,7 +149,7 @@ describe("a message in one piece", () => {
     await using fixture = await startModelFixture({ script: [whole({ content: [call], stop_reason: "tool_use" })] });
     const answered = await ask(fixture.url, { body });
     expect(JSON.parse(answered.body).content).toEqual([call]);
-    expect(fixture.record.toolCalls.map(({ proposal }) => proposal.toolUseId)).toEqual(["toolu_1"]);
+    expect(fixture.record.toolCalls.map(({ toolUseId }) => toolUseId)).toEqual(["toolu_1"]);
   });
 
   it("has a note in the place of calls that were cut off", async () => {

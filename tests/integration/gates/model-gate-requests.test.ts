@@ -1,8 +1,8 @@
 /** What leaves the gate towards a provider, and what never does. */
 import { describe, expect, it } from "vitest";
 import { started, stopped, stream, text } from "./anthropic-events.ts";
-import { ask, MESSAGE, raw, startModelFixture, TOKEN, TOKEN_HASH } from "./gate-fixture.ts";
-import { snapshotWith } from "./memory-gate-record.ts";
+import { ask, MESSAGE, raw, startModelFixture } from "./gate-fixture.ts";
+import { snapshotWith, TOKEN, TOKEN_HASH } from "./watched-record.ts";
 
 const answer = raw({ utf8: stream(started(), ...text(0, "All good."), ...stopped("end_turn")) });
 
@@ -26,7 +26,7 @@ describe("a request that is granted", () => {
     expect(fixture.record.intents).toMatchObject([
       {
         tokenHash: TOKEN_HASH,
-        process: 7,
+        process: 1,
         wire: "anthropic",
         requestedModel: "sim/sim-1",
         requestBytes: Buffer.byteLength(JSON.stringify(body)),
@@ -165,7 +165,7 @@ describe("a request that is refused", () => {
       410,
       { type: "permission_error", code: "slot_unknown" },
     ]);
-    fixture.record.unbind(TOKEN_HASH);
+    fixture.record.unbind();
     const unbound = await ask(fixture.url);
     expect([unbound.status, errorOf(unbound.body).code]).toEqual([410, "slot_unknown"]);
     expect(fixture.sim.requests).toEqual([]);
@@ -192,9 +192,7 @@ describe("a slot whose snapshot changed", () => {
   it("is judged anew, by what the intent's statement found", async () => {
     await using fixture = await startModelFixture({ script: [answer] });
     expect((await ask(fixture.url)).status).toBe(200);
-    const view = fixture.record.slots.get(TOKEN_HASH)!;
-    const snapshot = snapshotWith({ maxOutputTokens: 10 });
-    fixture.record.bind(TOKEN_HASH, { ...view, snapshot, snapshotHash: "another" });
+    fixture.record.changeSnapshot(snapshotWith({ maxOutputTokens: 10 }));
     expect((await ask(fixture.url)).status).toBe(200);
     expect(fixture.sim.requests[1]!.body).toMatchObject({ max_tokens: 10 });
     expect(fixture.record.settlements.map(({ state, errorCode }) => [state, errorCode])).toEqual([
@@ -215,7 +213,7 @@ describe("what else the gate serves", () => {
     expect(counted.status).toBe(200);
     expect(JSON.parse(counted.body).input_tokens).toBeGreaterThan(0);
     expect(fixture.record.intents).toEqual([]);
-    fixture.record.unbind(TOKEN_HASH);
+    fixture.record.unbind();
     expect((await ask(fixture.url, { path: "/v1/messages/count_tokens", body })).status).toBe(410);
     const other = await ask(fixture.url, { path: "/v1/messages/count_tokens", body: { ...body, model: "sim/other" } });
     expect(other.status).toBe(410);

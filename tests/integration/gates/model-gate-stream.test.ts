@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RawAnswer } from "@signalbox/testkit";
 import { failed, frame, started, stopped, stream, text, thinking, toolUse } from "./anthropic-events.ts";
 import { ask, open, raw, startModelFixture, StreamReader, until, type EngineRequest } from "./gate-fixture.ts";
-import { snapshotWith } from "./memory-gate-record.ts";
+import { snapshotWith } from "./watched-record.ts";
 
 const NOTE =
   "[The call of docs__read was cut off at the output limit and was not run. Make smaller calls, one at a time.]";
@@ -74,7 +74,7 @@ describe("a message without calls", () => {
     const reader = new StreamReader(response);
     expect(await reader.until("content_block_stop")).toBe(first);
     expect(fixture.record.settlements).toHaveLength(0);
-    fixture.gate.cutRun("run_1", "run_cancelled");
+    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
     await reader.toEnd();
   });
 });
@@ -91,17 +91,17 @@ describe("a message with calls", () => {
     expect(fixture.record.toolCalls).toHaveLength(0);
     expect(await reader.toEnd()).toBe(head + calls + stream(...stopped("tool_use")));
     expect(
-      fixture.record.toolCalls.map(({ proposal, state }) => [
-        proposal.toolUseId,
-        proposal.name,
-        proposal.argumentsJson,
+      fixture.record.toolCalls.map(({ toolUseId, name, argumentsJson, state }) => [
+        toolUseId,
+        name,
+        argumentsJson,
         state,
       ]),
     ).toEqual([
       ["toolu_a", "docs__read", '{"a":"x","b":1}', "proposed"],
       ["toolu_b", "docs__read", "{}", "proposed"],
     ]);
-    expect(fixture.record.toolCalls[0]!.proposal).toMatchObject({ server: "docs", tool: "read", effect: "read" });
+    expect(fixture.record.toolCalls[0]!).toMatchObject({ server: "docs", tool: "read", effect: "read" });
   });
 
   it("holds text that comes after a call, so that blocks keep their order, and lets pings pass", async () => {
@@ -129,7 +129,7 @@ describe("a message with calls", () => {
       }),
     );
     expect(toolCalls).toMatchObject([
-      { state: "denied", proposal: { server: null, tool: null, effect: "irreversible", name: "rm" } },
+      { state: "denied", server: null, tool: null, effect: "irreversible", name: "rm" },
     ]);
   });
 
@@ -137,7 +137,7 @@ describe("a message with calls", () => {
     const { toolCalls } = await relay(
       raw({ utf8: stream(started(), ...toolUse(0, "toolu_u", '{"n":"\\ud83d x\\u0000"}'), ...stopped("tool_use")) }),
     );
-    expect(toolCalls[0]!.proposal.argumentsJson).toBe('{"n":"\uFFFD x\uFFFD"}');
+    expect(toolCalls[0]!.argumentsJson).toBe('{"n":"\uFFFD x\uFFFD"}');
   });
 });
 

@@ -3,12 +3,21 @@
  * without a settlement, no tool call reaches an engine that was not recorded, and the provider's key stays here.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { asPlatformError, makeId, NO_USAGE, PlatformError, uuidV7Bytes, type ErrorCode } from "@signalbox/contract";
+import {
+  asPlatformError,
+  makeId,
+  NO_USAGE,
+  PlatformError,
+  uuidV7Bytes,
+  type ErrorCode,
+  type ModelCallId,
+} from "@signalbox/contract";
 import type { Clock, Digest, GateRecord, Log, Randomness } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import { OpenCalls } from "../gates/open-calls.ts";
+import { settleFirmly } from "../gates/settling.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
 import { relayCount } from "./count-tokens.ts";
 import { prepareMessage } from "./engine-request.ts";
@@ -112,7 +121,8 @@ class HttpModelGate implements ModelGate {
       const { requestedModel, rules } = prepared;
       const process = this.#options.process();
       const intent = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel, rules } as const;
-      const view = await record.openModelCall({ ...intent, requestBytes: bytes.length });
+      const opened = record.openModelCall({ ...intent, requestBytes: bytes.length });
+      const view = await opened.catch((thrown: unknown) => this.#notOpened(modelCallId, thrown));
       if (view.snapshotHash === snapshotHash) {
         const input = { request, response, engineUrl, prepared, modelCallId, tokenHash, view };
         await new ModelCall(this.#ports, input).run();
@@ -124,8 +134,19 @@ class HttpModelGate implements ModelGate {
     throw new PlatformError("slot_unknown", "The slot kept changing while the call was judged.");
   }
 
+  /** When the record went away, the intent may have been committed all the same: nobody else would ever close it. */
+  async #notOpened(modelCallId: ModelCallId, thrown: unknown): Promise<never> {
+    if (asPlatformError(thrown).facts.retryable) {
+      const { log } = this.#options;
+      await this.#withdraw(modelCallId).catch((lost: unknown) =>
+        log.error("an intent may be left open", lost, { modelCallId }),
+      );
+    }
+    throw thrown;
+  }
+
   /** An intent whose call never left costs nothing. */
-  async #withdraw(modelCallId: ReturnType<typeof makeId<"modelCall">>): Promise<void> {
+  async #withdraw(modelCallId: ModelCallId): Promise<void> {
     const nothing = { servedModel: "", usage: NO_USAGE, costMicros: 0, priceVersion: null, stopReason: null };
     const settlement = {
       ...nothing,
@@ -134,7 +155,8 @@ class HttpModelGate implements ModelGate {
       errorCode: "snapshot_mismatch",
       proposals: [],
     } as const;
-    await this.#options.record.settleModelCall(settlement);
+    const { record, clock, log } = this.#options;
+    await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
   }
 
   async #count(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {

@@ -25,7 +25,7 @@ export interface RecordGateOptions {
   readonly log: Log;
 }
 
-const ENTRIES_MAX = 1_000;
+const ENTRIES_MAX = 65_536;
 const NAME_CHARS_MAX = 256;
 /** What one message of a load carries, unless a single entry is larger. */
 const LOAD_BYTES = 1024 * 1024;

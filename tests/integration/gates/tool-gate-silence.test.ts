@@ -1,0 +1,180 @@
+/** Calls that nobody answers, or nobody waits for: what the server is told and what the ledger keeps. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readCallFile, stdioServerCommand } from "@signalbox/testkit";
+import { describe, expect, it } from "vitest";
+import { until } from "./gate-fixture.ts";
+import { payCall, withHttpServer } from "./scripted-docs.ts";
+import { callTool, post, propose, startToolFixture, textOf, type ToolFixture } from "./tool-fixture.ts";
+import { TOKEN } from "./watched-record.ts";
+
+const MAY_HAVE = "It may have taken effect: do not simply make it again.";
+
+describe("a tool that does not answer", () => {
+  it("in time: a read has failed, anything else is unknown, and the server is told to stop", () =>
+    withHttpServer(
+      async ({ url, record }, neighbour) => {
+        const calls = ["look", "act"].map((tool) => ({ id: `toolu_${tool}`, name: `docs__${tool}`, input: {} }));
+        await propose(record, ...calls);
+        const [read, act] = await Promise.all(calls.map((call) => callTool(url, call)));
+        expect(textOf(read!)).toBe("The tool did not answer in time. (tool_timeout)");
+        expect(textOf(act!)).toBe(
+          `The outcome of this call is not known. The tool did not answer in time. ${MAY_HAVE}`,
+        );
+        expect(record.toolCalls.map((row) => row.state)).toEqual(["failed", "unknown"]);
+        expect(record.toolSettlements.map((each) => each.errorCode)).toEqual(["tool_timeout", "tool_timeout"]);
+        await neighbour.waitFor((made) => made.every((call) => call.outcome === "cancelled"));
+      },
+      {
+        scripted: { look: { delayMs: 60_000, result: "x" }, act: { delayMs: 60_000, result: "x" } },
+        effects: { look: { effect: "read", timeoutMs: 150 }, act: { effect: "write", timeoutMs: 150 } },
+      },
+    ));
+
+  it("shows that it is still at work when it takes long", () =>
+    withHttpServer(
+      async ({ url, record }) => {
+        const call = { id: "toolu_l", name: "docs__long", input: {} };
+        await propose(record, call);
+        const answer = await callTool(url, call);
+        expect(answer.headers.get("content-type")).toBe("text/event-stream");
+        expect(answer.body).toMatch(/^(: still here\n\n)+event: message\ndata: \{.*\}\n\n$/);
+        expect(textOf(answer)).toBe("long");
+      },
+      { scripted: { long: { delayMs: 350, result: "long" } }, limits: { quietMs: 100 } },
+    ));
+
+  const slowCall = { id: "toolu_s", name: "docs__slow", input: {} };
+
+  it("because its engine went away: the server is told, the outcome recorded", () =>
+    withHttpServer(async ({ url, record }, neighbour) => {
+      await propose(record, slowCall);
+      const leave = new AbortController();
+      const params = { name: slowCall.name, arguments: {} };
+      const asked = post(url, "tools/call", {
+        params,
+        meta: { "claudecode/toolUseId": slowCall.id },
+        signal: leave.signal,
+      }).catch(() => null);
+      await neighbour.waitFor((calls) => calls.length === 1);
+      leave.abort();
+      await asked;
+      await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_000);
+      await until(() => record.toolSettlements.length === 1);
+      expect(record.toolSettlements).toMatchObject([{ state: "failed", errorCode: "run_cancelled" }]);
+    }));
+
+  it("because an older client cancelled it in words", () =>
+    withHttpServer(async ({ url, record }, neighbour) => {
+      await propose(record, slowCall);
+      const asked = callTool(url, slowCall, { era: "handshake", id: 77 });
+      await neighbour.waitFor((calls) => calls.length === 1);
+      const noted = await fetch(url, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+        body: JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 77 } }),
+      });
+      expect(noted.status).toBe(202);
+      await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_000);
+      expect(textOf(await asked)).toBe("The call was cancelled. (run_cancelled)");
+    }));
+
+  it.each([
+    ["a cancel rang", ({ gate, record }: ToolFixture) => gate.cutRun(record.runId, "run_cancelled"), "run_cancelled"],
+    [
+      "a takeover rang",
+      ({ gate, record }: ToolFixture) => gate.cutBefore(record.conversationId, record.generation + 1),
+      "stale_generation",
+    ],
+    ["its slot was unbound", ({ record }: ToolFixture) => record.unbind(), "stale_generation"],
+  ])("because %s", async (_name, cut, code) =>
+    withHttpServer(async (fixture, neighbour) => {
+      await propose(fixture.record, slowCall);
+      const asked = callTool(fixture.url, slowCall);
+      await neighbour.waitFor((calls) => calls.length === 1);
+      cut(fixture);
+      await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_500);
+      expect(textOf(await asked)).toBe(`The call was cancelled. (${code})`);
+      expect(fixture.record.toolSettlements).toMatchObject([{ state: "failed", errorCode: code }]);
+    }),
+  );
+
+  it("is settled again while the record is away, and the engine gets the answer once it is kept", () =>
+    withHttpServer(async ({ url, record }) => {
+      await propose(record, payCall);
+      record.failures.settleToolCall = ["database_unavailable", "database_unavailable"];
+      expect(textOf(await callTool(url, payCall))).toBe("paid 1");
+      expect(record.toolCalls[0]!.state).toBe("succeeded");
+    }));
+
+  it("is not given out when it cannot be recorded at all", () =>
+    withHttpServer(async ({ url, record }) => {
+      await propose(record, payCall);
+      record.failures.settleToolCall = ["internal"];
+      expect(textOf(await callTool(url, payCall))).toBe("The tool was called, but its outcome could not be recorded.");
+      expect(record.toolCalls[0]!.state).toBe("executing");
+    }));
+});
+
+describe("a server as a child process", () => {
+  async function withChild(
+    test: (fixture: ToolFixture, callsFile: string) => Promise<void>,
+    slowMs = 60_000,
+  ): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), "gate-"));
+    const callsFile = join(folder, "calls");
+    const command = stdioServerCommand({ callsFile, slowMs });
+    const tools = {
+      echo: { effect: "read" },
+      slow: { effect: "read", timeoutMs: 2_000 },
+      exit: { effect: "write" },
+    } as const;
+    const child = { transport: "stdio", ...command, env: {}, tools } as const;
+    try {
+      await using fixture = await startToolFixture({ servers: { child } });
+      await test(fixture, callsFile);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  it("is called in parallel over one process, and gets its arguments as proposed", () =>
+    withChild(async ({ url, record }, callsFile) => {
+      const calls = ["a", "b", "c"].map((text) => ({ id: `toolu_${text}`, name: "child__echo", input: { text } }));
+      await propose(record, ...calls);
+      const answers = await Promise.all(calls.map((call) => callTool(url, call)));
+      expect(answers.map(textOf)).toEqual(['{"text":"a"}', '{"text":"b"}', '{"text":"c"}']);
+      const seen = await readCallFile(callsFile);
+      expect(new Set(seen.map((call) => call.pid)).size).toBe(1);
+      expect(seen[0]!.meta["signalbox/idempotencyKey"]).toContain("toolu_");
+    }));
+
+  it("that dies in a call leaves it unknown, and runs again for the next one", () =>
+    withChild(async ({ url, record }, callsFile) => {
+      const exit = { id: "toolu_x", name: "child__exit", input: {} };
+      const echo = { id: "toolu_e", name: "child__echo", input: { text: "again" } };
+      await propose(record, exit, echo);
+      expect(textOf(await callTool(url, exit))).toBe(
+        `The outcome of this call is not known. The tool server has ended. ${MAY_HAVE}`,
+      );
+      expect(record.toolSettlements).toMatchObject([{ state: "unknown", errorCode: "tool_upstream_failed" }]);
+      expect(textOf(await callTool(url, echo))).toBe('{"text":"again"}');
+      expect(new Set((await readCallFile(callsFile)).map((call) => call.pid)).size).toBe(2);
+    }));
+
+  it("is told when a call takes too long", () =>
+    withChild(async ({ url, record }, callsFile) => {
+      const slow = { id: "toolu_s", name: "child__slow", input: {} };
+      await propose(record, slow);
+      expect(textOf(await callTool(url, slow))).toBe("The tool did not answer in time. (tool_timeout)");
+      let outcome = "";
+      await until(() => {
+        readCallFile(callsFile).then(
+          (calls) => (outcome = calls[0]?.outcome ?? ""),
+          () => undefined,
+        );
+        return outcome === "cancelled";
+      });
+    }));
+});
