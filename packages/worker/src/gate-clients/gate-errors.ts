@@ -44,7 +44,9 @@ const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
 /** The error of a model call that was not answered with 200. */
 export function modelGateError(status: number, headers: IncomingHttpHeaders, body: string): PlatformError {
   const error = errorMember(parse(body));
-  const code = ourCode(headers, error) ?? CODE_OF_STATUS[status] ?? CODE_OF_TYPE[text(error?.type)] ?? "provider_error";
+  // A refusal nobody listed stands, whatever it calls itself: only what a status or our own code allows is retried.
+  const listed = CODE_OF_STATUS[status] ?? (status >= 500 ? CODE_OF_TYPE[text(error?.type)] : undefined);
+  const code = ourCode(headers, error) ?? listed ?? "provider_error";
   const retryAfterMs = readRetryAfter(headers, Date.now());
   return new PlatformError(code, detailOf(error), retryAfterMs === null ? {} : { retryAfterMs });
 }
