@@ -35,4 +35,5 @@ export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
 export type { Fate } from "./simulation/faults.ts";
 export { createSeeded, type Seeded } from "./simulation/seeded.ts";
 export { simulate, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";
+export { createVirtualTime, type VirtualTime } from "./simulation/virtual-time.ts";
 export { InvariantBroken, type Violation } from "./simulation/violations.ts";

@@ -24,6 +24,8 @@ export const SABOTAGES = [
   "running_without_owner",
   /** A cancel is acknowledged, and intents go on. */
   "intent_after_cancel",
+  /** A turn that runs again makes its calls again, whatever they did the first time. */
+  "effect_repeated",
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;

@@ -101,7 +101,7 @@ function proposedCall(
 
 /** A call with an effect that this run made already, before its turn ran again. */
 function equalCall(db: MemoryDatabase, call: ToolCallRow): ToolCallRow | null {
-  if (isRepeatable(call.effect)) return null;
+  if (isRepeatable(call.effect) || db.sabotage === "effect_repeated") return null;
   const equal = db.toolCalls.where(
     (each) =>
       each.runId === call.runId &&
