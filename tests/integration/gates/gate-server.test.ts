@@ -23,7 +23,7 @@ it("answers what it does not know with 404, and closes in order", async () => {
   expect(statuses).toEqual([404, 404, 204, 204, 200]);
   await server.close({ graceMs: 1_000 });
   await server.close({ graceMs: 1_000 });
-  await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+  await expect(fetch(`${server.url}/healthz`)).rejects.toThrow("fetch failed");
 });
 
 it("lets open requests end within the grace, and cuts what stays", async () => {
@@ -41,7 +41,7 @@ it("lets open requests end within the grace, and cuts what stays", async () => {
   const closing = server.close({ graceMs: 300 });
   for (const end of ends) end();
   expect(await ending.text()).toBe("begun and ended");
-  await expect(staying.text()).rejects.toThrow();
+  await expect(staying.text()).rejects.toThrow("terminated");
   await closing;
 });
 
