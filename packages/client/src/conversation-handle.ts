@@ -10,15 +10,18 @@ import {
   type WhenBusy,
 } from "@signalbox/contract";
 import { conversationEvents, type EventStreamOptions } from "./event-stream.ts";
-import { RunHandle } from "./run-handle.ts";
+import { cursorOf, RunHandle } from "./run-handle.ts";
 import type { Transport } from "./transport.ts";
 
+/** How a message is sent. */
 export interface SendOptions {
   /** Sending again with the same key gives the same run. Default: a fresh key, so that retries are safe. */
   readonly idempotencyKey?: string;
   /** What happens when a run is active. Default: the agent's, `enqueue`. */
   readonly whenBusy?: WhenBusy;
+  /** The product's own labels: at most 16. Default: none. */
   readonly metadata?: Readonly<Record<string, string>>;
+  /** Gives up waiting for the acknowledgement; the message may have been accepted all the same. */
   readonly signal?: AbortSignal;
 }
 
@@ -28,6 +31,7 @@ export interface AcceptedRun {
   readonly accepted: AcceptedMessage;
 }
 
+/** One conversation by its id. Nothing is sent until a method is called; every method can end in `not_found`. */
 export class ConversationHandle {
   readonly id: string;
   readonly #transport: Transport;
@@ -37,7 +41,10 @@ export class ConversationHandle {
     this.id = id;
   }
 
-  /** Sends a message. Errors: `conversation_busy`, `queue_full`, `idempotency_key_reused`, `field_not_supported` … */
+  /**
+   * Sends a message and resolves once it is accepted, which is before it is answered. Errors: `conversation_busy`,
+   * `queue_full`, `idempotency_key_reused`, `field_not_supported`, `payload_too_large`.
+   */
   async send(content: string, options: SendOptions = {}): Promise<RunHandle> {
     return (await this.sendDetailed(content, options)).run;
   }
@@ -47,7 +54,7 @@ export class ConversationHandle {
     const accepted = await this.#transport.json(
       {
         method: "POST",
-        path: `/v1/conversations/${this.id}/messages`,
+        path: `${this.#path}/messages`,
         body: {
           content,
           ...(options.whenBusy === undefined ? {} : { whenBusy: options.whenBusy }),
@@ -58,18 +65,18 @@ export class ConversationHandle {
       },
       (body) => acceptedMessageSchema.parse(body),
     );
-    const after = Number(new URL(accepted.eventsUrl, this.#transport.options.url).searchParams.get("after") ?? "0");
+    const after = cursorOf(accepted.eventsUrl, this.#transport);
     return { run: new RunHandle(this.#transport, { id: accepted.run.id, conversationId: this.id, after }), accepted };
   }
 
+  /** Follows the conversation; reconnects by itself. Errors: `invalid_cursor`. */
   events(options: EventStreamOptions = {}): AsyncGenerator<PlatformEvent, void, undefined> {
     return conversationEvents(this.#transport, this.id, options);
   }
 
+  /** The conversation as it stands. */
   get(): Promise<Conversation> {
-    return this.#transport.json({ method: "GET", path: `/v1/conversations/${this.id}` }, (body) =>
-      conversationSchema.parse(body),
-    );
+    return this.#transport.json({ method: "GET", path: this.#path }, (body) => conversationSchema.parse(body));
   }
 
   /** The history, oldest first, page by page. */
@@ -78,11 +85,15 @@ export class ConversationHandle {
     do {
       const query = new URLSearchParams({ order: "asc", limit: "200", ...(cursor === null ? {} : { cursor }) });
       const page: { readonly data: readonly Message[]; readonly nextCursor: string | null } =
-        await this.#transport.json({ method: "GET", path: `/v1/conversations/${this.id}/messages?${query}` }, (body) =>
+        await this.#transport.json({ method: "GET", path: `${this.#path}/messages?${query}` }, (body) =>
           messagePageSchema.parse(body),
         );
       yield* page.data;
       cursor = page.nextCursor;
     } while (cursor !== null);
+  }
+
+  get #path(): string {
+    return `/v1/conversations/${encodeURIComponent(this.id)}`;
   }
 }

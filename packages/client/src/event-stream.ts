@@ -6,36 +6,46 @@ import { platformEventSchema, type PlatformEvent } from "@signalbox/contract";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { SignalboxError } from "./client-error.ts";
 import { ItemTexts } from "./item-texts.ts";
-import { backoffMs, pause, type Transport } from "./transport.ts";
+import { backoffMs, pause } from "./pause.ts";
+import type { Transport } from "./transport.ts";
 
 /** The server sends a heartbeat at least every 15 s; three missed ones mean the connection is dead. */
 const SILENCE_LIMIT_MS = 45_000;
+/** An event holds at most one item's text, whatever escaping makes of it. */
+const FRAME_LIMIT_CHARS = 32_000_000;
+const BACKOFF_STEPS = 6;
 
+/** Where a stream of events begins and how it ends. */
 export interface EventStreamOptions {
   /** Start after this sequence; 0 is the beginning. Default 0. */
   readonly after?: number;
   /** `false` ends at the newest event instead of following. Default `true`. */
   readonly follow?: boolean;
+  /** Ends the stream; the iteration then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  /** Without a byte for this long the connection counts as dead and is made anew. Default 45 000. */
+  readonly silenceLimitMs?: number;
 }
 
+/**
+ * Connects, and connects again for as long as that may help. Errors: those that waiting does not mend, such as
+ * `not_found`, `unauthenticated`, `invalid_cursor`, `unreadable`.
+ */
 export async function* conversationEvents(
   transport: Transport,
   conversationId: string,
   options: EventStreamOptions = {},
 ): AsyncGenerator<PlatformEvent, void, undefined> {
-  const follow = options.follow ?? true;
+  const { follow = true, silenceLimitMs = SILENCE_LIMIT_MS, signal } = options;
   const texts = new ItemTexts();
   let after = options.after ?? 0;
   let failures = 0;
   for (;;) {
-    options.signal?.throwIfAborted();
+    signal?.throwIfAborted();
+    let waitMs: number | null = null;
     try {
-      for await (const event of connectOnce(
-        transport,
-        `/v1/conversations/${conversationId}/events?after=${after}&follow=${follow}`,
-        options.signal,
-      )) {
+      const path = `/v1/conversations/${encodeURIComponent(conversationId)}/events?after=${after}&follow=${follow}`;
+      for await (const event of connectOnce(transport, path, { silenceLimitMs, signal })) {
         failures = 0;
         if (event.sequence !== null) {
           if (event.sequence <= after) continue;
@@ -45,62 +55,106 @@ export async function* conversationEvents(
       }
       if (!follow) return;
     } catch (thrown) {
-      options.signal?.throwIfAborted();
-      if (thrown instanceof SignalboxError && !thrown.retryable) throw thrown;
+      signal?.throwIfAborted();
+      if (!(thrown instanceof SignalboxError) || !thrown.retryable) throw thrown;
+      waitMs = thrown.retryAfterMs;
       failures += 1;
     }
-    await pause(backoffMs(Math.min(failures + 1, 6)), options.signal);
+    await pause(waitMs ?? backoffMs(Math.min(Math.max(failures, 1), BACKOFF_STEPS)), signal);
   }
 }
 
+/** One connection's events. Every way it can break is a `SignalboxError`. */
 async function* connectOnce(
   transport: Transport,
   path: string,
-  signal: AbortSignal | undefined,
+  options: { readonly silenceLimitMs: number; readonly signal: AbortSignal | undefined },
 ): AsyncGenerator<PlatformEvent, void, undefined> {
+  const { silenceLimitMs, signal } = options;
   const connection = new AbortController();
   const stop = (): void => connection.abort(signal?.reason);
   signal?.addEventListener("abort", stop, { once: true });
-  let silence: ReturnType<typeof setTimeout> | undefined;
-  const heard = (): void => {
-    clearTimeout(silence);
-    silence = setTimeout(
-      () => connection.abort(new SignalboxError("The event stream went silent.", {})),
-      SILENCE_LIMIT_MS,
-    );
-  };
+  using silence = new SilenceWatch(silenceLimitMs, () => {
+    connection.abort(new SignalboxError(`The event stream was silent for ${silenceLimitMs} ms.`));
+  });
   try {
-    heard();
-    const response = await transport.once({
-      method: "GET",
-      path,
-      headers: { accept: "text/event-stream" },
-      signal: connection.signal,
-    });
-    if (response.body === null) return;
-    const reader = response.body
-      .pipeThrough(
-        new TransformStream<Uint8Array, Uint8Array>({
-          transform: (chunk, controller) => (heard(), controller.enqueue(chunk)),
-        }),
-      )
-      .pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>)
-      .pipeThrough(new EventSourceParserStream())
-      .getReader();
-    try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        const event = parseEvent(value.data);
-        if (event !== null) yield event;
-      }
-    } finally {
-      await reader.cancel().catch(() => undefined);
-    }
+    const headers = { accept: "text/event-stream" };
+    const response = await transport.once({ method: "GET", path, headers, signal: connection.signal });
+    yield* eventsOf(response, { heard: () => silence.heard(), signal: connection.signal });
+  } catch (thrown) {
+    connection.signal.throwIfAborted();
+    if (thrown instanceof SignalboxError) throw thrown;
+    throw new SignalboxError("The event stream broke off.", { cause: thrown });
   } finally {
-    clearTimeout(silence);
     signal?.removeEventListener("abort", stop);
     connection.abort();
+  }
+}
+
+async function* eventsOf(
+  response: Response,
+  connection: { readonly heard: () => void; readonly signal: AbortSignal },
+): AsyncGenerator<PlatformEvent, void, undefined> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.body === null || !type.startsWith("text/event-stream")) {
+    const message = `What answers at ${response.url} is no event stream. Is it the API?`;
+    throw new SignalboxError(message, { code: "unreadable", status: response.status });
+  }
+  const heard = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      connection.heard();
+      controller.enqueue(chunk);
+    },
+  });
+  const frames = response.body
+    .pipeThrough(heard)
+    .pipeThrough(utf8Stream())
+    .pipeThrough(new EventSourceParserStream({ maxBufferSize: FRAME_LIMIT_CHARS }))
+    .getReader();
+  // Whatever made the stream break is told by the read that it breaks.
+  const close = (): void => void frames.cancel().catch(() => undefined);
+  connection.signal.addEventListener("abort", close, { once: true });
+  try {
+    for (;;) {
+      const { done, value } = await frames.read();
+      connection.signal.throwIfAborted();
+      if (done) return;
+      const event = parseEvent(value.data);
+      if (event !== null) yield event;
+    }
+  } finally {
+    connection.signal.removeEventListener("abort", close);
+    close();
+  }
+}
+
+/** Bytes to text, whatever a cut between them splits. */
+function utf8Stream(): TransformStream<Uint8Array, string> {
+  const decoder = new TextDecoder();
+  return new TransformStream({
+    transform: (chunk, controller) => controller.enqueue(decoder.decode(chunk, { stream: true })),
+  });
+}
+
+/** Calls back when nothing was heard for too long. */
+class SilenceWatch implements Disposable {
+  readonly #limitMs: number;
+  readonly #onSilence: () => void;
+  #timer: ReturnType<typeof setTimeout>;
+
+  constructor(limitMs: number, onSilence: () => void) {
+    this.#limitMs = limitMs;
+    this.#onSilence = onSilence;
+    this.#timer = setTimeout(onSilence, limitMs);
+  }
+
+  heard(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#onSilence, this.#limitMs);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
   }
 }
 
@@ -110,7 +164,7 @@ function parseEvent(data: string): PlatformEvent | null {
   try {
     value = JSON.parse(data);
   } catch (cause) {
-    throw new SignalboxError("The event stream carried something that is not JSON.", { cause });
+    throw new SignalboxError("The event stream carried something that is not JSON.", { code: "unreadable", cause });
   }
   const parsed = platformEventSchema.safeParse(value);
   return parsed.success ? parsed.data : null;

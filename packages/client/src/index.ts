@@ -1,4 +1,4 @@
-export { SignalboxError } from "./client-error.ts";
+export { SignalboxError, type ClientErrorCode, type SignalboxErrorFacts } from "./client-error.ts";
 export { ACTOR_HEADER, signActor } from "./actor.ts";
 export { ConversationHandle, type AcceptedRun, type SendOptions } from "./conversation-handle.ts";
 export { type EventStreamOptions } from "./event-stream.ts";

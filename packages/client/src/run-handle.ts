@@ -10,16 +10,24 @@ import {
 import { conversationEvents, type EventStreamOptions } from "./event-stream.ts";
 import type { Transport } from "./transport.ts";
 
+/** How a run ended. */
 export interface RunResult {
   readonly outcome: TerminalState;
   readonly reason: EndReason;
   /** The answer, or what there was of it. */
   readonly text: string;
+  /** Why it failed, or `null` when it did not. */
   readonly error: (Pick<ErrorObject, "detail" | "fault" | "retryable"> & { readonly code: string }) | null;
   /** Integer micro-USD, or `null` when the price of the model is not known. */
   readonly costMicros: number | null;
 }
 
+/** Where the stream at this address begins. */
+export function cursorOf(eventsUrl: string, transport: Transport): number {
+  return Number(new URL(eventsUrl, transport.options.url).searchParams.get("after") ?? "0");
+}
+
+/** One run. Every method can end in `not_found`. */
 export class RunHandle {
   readonly id: string;
   readonly conversationId: string;
@@ -37,7 +45,9 @@ export class RunHandle {
   }
 
   /** The run's events from its first one; ends after `run.finished`. Reconnects by itself. */
-  async *events(options: Pick<EventStreamOptions, "signal"> = {}): AsyncGenerator<PlatformEvent, void, undefined> {
+  async *events(
+    options: Omit<EventStreamOptions, "after" | "follow"> = {},
+  ): AsyncGenerator<PlatformEvent, void, undefined> {
     for await (const event of conversationEvents(this.#transport, this.conversationId, {
       ...options,
       after: this.#after,
@@ -49,7 +59,7 @@ export class RunHandle {
   }
 
   /** Waits for the end of the run. A failed run is a result, not an exception. */
-  async result(options: Pick<EventStreamOptions, "signal"> = {}): Promise<RunResult> {
+  async result(options: Omit<EventStreamOptions, "after" | "follow"> = {}): Promise<RunResult> {
     const texts = new Map<string, string>();
     for await (const event of this.events(options)) {
       if (event.type === "text.completed") texts.set(event.itemId, event.text);
@@ -67,14 +77,22 @@ export class RunHandle {
     throw new Error("the event stream of a run ends only after run.finished");
   }
 
+  /** The run as it stands. */
   get(): Promise<Run> {
-    return this.#transport.json({ method: "GET", path: `/v1/runs/${this.id}` }, (body) => runSchema.parse(body));
+    return getRun(this.#transport, this.id);
   }
 
   /** Asks for the end of the run. Idempotent; a run that has ended stays as it is. */
   cancel(): Promise<Run> {
-    return this.#transport.json({ method: "POST", path: `/v1/runs/${this.id}/cancel` }, (body) =>
-      runSchema.parse(body),
-    );
+    return cancelRun(this.#transport, this.id);
   }
+}
+
+export function getRun(transport: Transport, id: string): Promise<Run> {
+  return transport.json({ method: "GET", path: `/v1/runs/${encodeURIComponent(id)}` }, (body) => runSchema.parse(body));
+}
+
+export function cancelRun(transport: Transport, id: string): Promise<Run> {
+  const path = `/v1/runs/${encodeURIComponent(id)}/cancel`;
+  return transport.json({ method: "POST", path, repeatable: true }, (body) => runSchema.parse(body));
 }

@@ -6,7 +6,6 @@ import {
   conversationSchema,
   infoSchema,
   runPageSchema,
-  runSchema,
   runtimeListSchema,
   type ActorClaim,
   type Agent,
@@ -17,9 +16,10 @@ import {
   type RuntimeInfo,
 } from "@signalbox/contract";
 import { ConversationHandle } from "./conversation-handle.ts";
-import { RunHandle } from "./run-handle.ts";
+import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
 
+/** Which platform, and as whom. */
 export interface SignalboxOptions {
   /** Address of the API, for example `http://127.0.0.1:4620`. */
   readonly url: string;
@@ -27,24 +27,34 @@ export interface SignalboxOptions {
   readonly apiKey: string;
   /** Default: the global `fetch`. */
   readonly fetch?: typeof fetch;
+  /** How long one attempt of a request may take, streams excepted. Default 60 000. */
+  readonly timeoutMs?: number;
 }
 
+/** Which page of a list. */
 export interface ListOptions {
   /** 1 to 200. Default 50. */
   readonly limit?: number;
+  /** `nextCursor` of the page before. Default: the first page. */
   readonly cursor?: string;
   /** By creation. Default `desc`. */
   readonly order?: "asc" | "desc";
 }
 
+/** One page of a list; `nextCursor` is `null` on the last. */
 export interface Page<T> {
   readonly data: readonly T[];
   readonly nextCursor: string | null;
 }
 
-/** Fields with a default may be left out. */
+/** What a new agent is; fields with a default may be left out. */
 export type NewAgent = Pick<CreateAgent, "name" | "model"> & Partial<CreateAgent>;
 
+/**
+ * The client of one platform. Requests that cannot do anything twice are tried again; creating and sending are safe to
+ * repeat because each carries an idempotency key. Every failure is a `SignalboxError`; beside the codes named at each
+ * method there are always `unauthenticated`, `permission_denied`, `unreachable` and `unreadable`.
+ */
 export class Signalbox {
   readonly #transport: Transport;
 
@@ -62,10 +72,12 @@ export class Signalbox {
     );
   }
 
+  /** Version, features, limits and providers of the platform. */
   info(): Promise<Info> {
     return this.#transport.json({ method: "GET", path: "/v1/info" }, (body) => infoSchema.parse(body));
   }
 
+  /** What connected workers can run. */
   async runtimes(): Promise<readonly RuntimeInfo[]> {
     const page = await this.#transport.json({ method: "GET", path: "/v1/runtimes" }, (body) =>
       runtimeListSchema.parse(body),
@@ -73,6 +85,7 @@ export class Signalbox {
     return page.data;
   }
 
+  /** Agents: instructions, a model and tools under a name. */
   readonly agents = {
     /** Errors: `agent_name_taken`, `runtime_unknown`, `SDK_UNAVAILABLE`, `model_unknown`, `tool_unknown`. */
     create: (agent: NewAgent, options: { readonly idempotencyKey?: string } = {}): Promise<Agent> =>
@@ -85,6 +98,7 @@ export class Signalbox {
         },
         (body) => agentSchema.parse(body),
       ),
+    /** By id or name. Errors: `not_found`. */
     get: (agent: string): Promise<Agent> =>
       this.#transport.json({ method: "GET", path: `/v1/agents/${encodeURIComponent(agent)}` }, (body) =>
         agentSchema.parse(body),
@@ -95,7 +109,9 @@ export class Signalbox {
       ),
   };
 
+  /** Conversations of the caller, or of the end user it speaks for. */
   readonly conversations = {
+    /** Errors: `not_found` (no such agent). */
     create: async (
       conversation: {
         readonly agent: string;
@@ -117,6 +133,7 @@ export class Signalbox {
     },
     /** A handle for a known id; nothing is sent until it is used. */
     open: (id: string): ConversationHandle => new ConversationHandle(this.#transport, id),
+    /** Errors: `not_found`. */
     get: (id: string): Promise<Conversation> => this.conversations.open(id).get(),
     list: (options: ListOptions = {}): Promise<Page<Conversation>> =>
       this.#transport.json({ method: "GET", path: `/v1/conversations${queryOf(options)}` }, (body) =>
@@ -124,23 +141,20 @@ export class Signalbox {
       ),
   };
 
+  /** Runs: each the obligation to answer one message. */
   readonly runs = {
-    get: (id: string): Promise<Run> =>
-      this.#transport.json({ method: "GET", path: `/v1/runs/${encodeURIComponent(id)}` }, (body) =>
-        runSchema.parse(body),
-      ),
-    /** Follows a run from the beginning of its conversation's kept events. */
+    /** Errors: `not_found`. */
+    get: (id: string): Promise<Run> => getRun(this.#transport, id),
+    /** A handle that follows the run from its first event. Errors: `not_found`. */
     open: async (id: string): Promise<RunHandle> => {
       const run = await this.runs.get(id);
-      const after = Number(new URL(run.eventsUrl, this.#transport.options.url).searchParams.get("after") ?? "0");
+      const after = cursorOf(run.eventsUrl, this.#transport);
       return new RunHandle(this.#transport, { id: run.id, conversationId: run.conversationId, after });
     },
     list: (options: ListOptions & { readonly conversation?: string } = {}): Promise<Page<Run>> =>
       this.#transport.json({ method: "GET", path: `/v1/runs${queryOf(options)}` }, (body) => runPageSchema.parse(body)),
-    cancel: (id: string): Promise<Run> =>
-      this.#transport.json({ method: "POST", path: `/v1/runs/${encodeURIComponent(id)}/cancel` }, (body) =>
-        runSchema.parse(body),
-      ),
+    /** Asks for the end of a run; one that has ended stays as it is. Errors: `not_found`. */
+    cancel: (id: string): Promise<Run> => cancelRun(this.#transport, id),
   };
 }
 
@@ -150,6 +164,7 @@ function transportOptions(options: SignalboxOptions): TransportOptions {
     apiKey: options.apiKey,
     actor: null,
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
+    ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   };
 }
 
