@@ -59,14 +59,16 @@ test("an interrupt in the middle of a text keeps what was said, and the process 
 
 test("an interrupt that comes before the engine has read the message still stops the turn", async () => {
   const { session } = await world.open();
+  const { result: unsent } = await say(session, "Never sent", { signal: AbortSignal.abort() });
+  expect(unsent).toMatchObject({ outcome: "interrupted", answer: "", leaf: null });
+  expect(world.model.requests).toEqual([]);
+
   const stop = new AbortController();
   const said = say(session, "A story", { signal: stop.signal });
   stop.abort();
   const { result } = await said;
   expect(result.outcome).toBe("interrupted");
   expect(result.answer).not.toContain("the end.");
-  const { result: unsent } = await say(session, "Never sent", { signal: stop.signal });
-  expect(unsent).toMatchObject({ outcome: "interrupted", answer: "", leaf: null });
 });
 
 test("an interrupt inside a tool call leaves a transcript that can be resumed", async () => {
