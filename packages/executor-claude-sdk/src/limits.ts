@@ -1,7 +1,7 @@
 /** Every wait and every size of this package, in one place. */
 export const LIMITS = {
   /** From starting the engine process to its answer to the first handshake. */
-  startMs: 30_000,
+  startMs: 60_000,
   /** Beyond the five seconds the engine itself waits for its tool server while it starts. */
   toolConnectMs: 1_000,
   toolConnectPollMs: 50,
