@@ -106,6 +106,21 @@ describe.each(CANDIDATES)("executor $name", ({ createExecutor, message }) => {
     },
   );
 
+  it("ends as interrupted when a gate hears of the cancel first, and says who told", async () => {
+    const script = [
+      call("docs__echo", { text: "a" }, "Let me look."),
+      {
+        status: 410,
+        headers: { "signalbox-code": "run_cancelled" },
+        error: { type: "x", message: "The run was cancelled." },
+      },
+    ];
+    const made = await opened({ script, tools: TOOLS });
+    const { result } = await step(made.session, message("look"));
+    expect(result).toMatchObject({ outcome: "interrupted", error: { code: "run_cancelled" } });
+    expect(result.leaf).toBe(made.transcript.visible.at(-1)?.entryId);
+  });
+
   async function opened(options: Omit<EngineSceneOptions, "createExecutor">) {
     const made = await scene({ createExecutor, ...options });
     return {

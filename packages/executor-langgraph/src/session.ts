@@ -103,9 +103,11 @@ class LanggraphSession implements EngineSession {
       return this.#withLeaf(answered(scope), before.leaf);
     } catch (thrown) {
       this.#saver.release();
-      const result = isInterruption(thrown, scope)
-        ? await this.#interrupted(scope, taken() ? [] : messages)
-        : await this.#failed(thrown, scope);
+      const told = cancelOf(thrown);
+      const result =
+        scope.signal.aborted || told !== null
+          ? { ...(await this.#interrupted(scope, taken() ? [] : messages)), error: scope.signal.aborted ? null : told }
+          : await this.#failed(thrown, scope);
       return this.#withLeaf(result, before.leaf);
     } finally {
       scope.close();
@@ -252,9 +254,10 @@ function failed(error: NonNullable<StepResult["error"]>, answer: string): StepRe
 /** Whoever is refused with one of these owns the conversation no more. */
 const FENCED: ReadonlySet<string> = new Set(["stale_generation", "slot_unknown"]);
 
-/** A cancel may reach a gate before it reaches this step. */
-function isInterruption(thrown: unknown, scope: StepScope): boolean {
-  return scope.signal.aborted || firstPlatformError(thrown)?.code === "run_cancelled";
+/** What a gate said when a cancel reached it before it reached this step: nobody here has been asked to stop yet. */
+function cancelOf(thrown: unknown): StepResult["error"] {
+  const error = firstPlatformError(thrown);
+  return error?.code === "run_cancelled" ? { code: error.code, detail: error.detail } : null;
 }
 
 /** Several calls may fail together; the run ends with the first reason. */

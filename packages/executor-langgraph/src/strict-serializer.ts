@@ -13,12 +13,14 @@ export const strictSerializer: SerializerProtocol = {
     if (type === "bytes") {
       return Promise.resolve(typeof data === "string" ? new TextEncoder().encode(data) : data);
     }
-    return Promise.resolve(JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data)) as unknown);
+    const read: unknown = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
+    return Promise.resolve(read);
   },
 };
 
 /** JSON text of a value made only of what JSON can say. Throws a `TypeError` for anything else. */
 export function strictJson(value: unknown): string {
+  // For undefined itself there is no text, which the library's type leaves out.
   const text = JSON.stringify(value, refuseForeign) as string | undefined;
   if (text === undefined) {
     throw new TypeError("A checkpoint has no place for undefined.");

@@ -286,6 +286,7 @@ function configOf(place: Place, checkpointId: string): RunnableConfig {
 
 function matches(metadata: CheckpointMetadata, filter: CheckpointListOptions["filter"]): boolean {
   const members = Object.entries(metadata);
+  // LangGraph leaves the values of a filter open; they are only compared.
   return Object.entries((filter ?? {}) as Record<string, unknown>).every(([key, wanted]) =>
     members.some(([name, value]) => name === key && value === wanted),
   );

@@ -1,5 +1,5 @@
 /**
- * A transcript with the rules of the record gate (DESIGN §2, §6) and no database: one generation may append, an owner
+ * A transcript with the rules of the record gate and no database: one generation may append, an owner
  * sees what was finalized and what it wrote itself, finalization moves the leaf and cuts what others left behind.
  */
 import { PlatformError } from "@signalbox/contract";

@@ -87,8 +87,11 @@ class ScriptedSession implements EngineSession {
       return await this.#remembered(parts, { ...resultOf(stage), outcome: "done" });
     } catch (thrown) {
       await stage.close();
-      if (signal.aborted || asPlatformError(thrown).code === "run_cancelled") {
-        return this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "" });
+      const { code, detail } = asPlatformError(thrown);
+      if (signal.aborted || code === "run_cancelled") {
+        // A gate may hear of a cancel before anybody has asked this step to stop.
+        const error = signal.aborted || code !== "run_cancelled" ? null : { code, detail };
+        return this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "", error });
       }
       if (thrown instanceof PlatformError) {
         return { ...resultOf(stage), error: { code: thrown.code, detail: thrown.detail } };
