@@ -1,17 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { proves } from "../../setup/proves.ts";
-import {
-  ACTOR,
-  codeOf,
-  commandFor,
-  finishRun,
-  RecordWorld,
-  startedRun,
-  until,
-  type ConversationPlace,
-  type RecordProcess,
-} from "./record-world.ts";
+import { ACTOR, codeOf, commandFor, finishRun, startedRun, type ConversationPlace } from "./record-parts.ts";
+import { RecordWorld, until, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
 let process: RecordProcess;

@@ -9,9 +9,9 @@ import {
   finishRun,
   modelSettlement,
   newId,
-  RecordWorld,
   startedRun,
-} from "./record-world.ts";
+} from "./record-parts.ts";
+import { RecordWorld } from "./record-world.ts";
 
 const COUNTS_THE_CALL = `update signalbox.run set model_call_count = model_call_count + 1
   where id = v_run.id and model_call_count < model_call_limit;`;

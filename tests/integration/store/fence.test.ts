@@ -8,12 +8,11 @@ import {
   finishRun,
   newId,
   proposalOf,
-  RecordWorld,
   startedRun,
   textEvent,
   TURN,
-  until,
-} from "./record-world.ts";
+} from "./record-parts.ts";
+import { RecordWorld, until } from "./record-world.ts";
 
 const COUNTS_THE_CALL = `update signalbox.run set model_call_count = model_call_count + 1
   where id = v_run.id and model_call_count < model_call_limit;`;

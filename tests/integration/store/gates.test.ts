@@ -7,13 +7,11 @@ import {
   modelSettlement,
   newId,
   proposalOf,
-  RecordWorld,
   sha256,
   snapshotOf,
   startedRun,
-  type Bound,
-  type RecordProcess,
-} from "./record-world.ts";
+} from "./record-parts.ts";
+import { RecordWorld, type Bound, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
 let process: RecordProcess;

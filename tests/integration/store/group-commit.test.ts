@@ -4,17 +4,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { GroupCommit } from "../../../packages/server/src/channels/truth/group-commit.ts";
 import { EventQueries } from "../../../packages/server/src/store/queries/event-queries.ts";
 import { proves } from "../../setup/proves.ts";
-import {
-  codeOf,
-  finishRun,
-  proposalOf,
-  RecordWorld,
-  silentLog,
-  startedRun,
-  textEvent,
-  TURN,
-  type ConversationPlace,
-} from "./record-world.ts";
+import { codeOf, finishRun, proposalOf, startedRun, textEvent, TURN, type ConversationPlace } from "./record-parts.ts";
+import { RecordWorld, silentLog } from "./record-world.ts";
 
 let world: RecordWorld;
 

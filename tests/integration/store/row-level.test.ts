@@ -2,17 +2,8 @@ import pg, { type Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { StorePools } from "../../../packages/server/src/store/pools.ts";
 import { proves } from "../../setup/proves.ts";
-import {
-  commandFor,
-  finishRun,
-  newId,
-  proposalOf,
-  RecordWorld,
-  startedRun,
-  textEvent,
-  TURN,
-  type RecordProcess,
-} from "./record-world.ts";
+import { commandFor, finishRun, newId, proposalOf, startedRun, textEvent, TURN } from "./record-parts.ts";
+import { RecordWorld, type RecordProcess } from "./record-world.ts";
 
 /** Tables of the whole installation, not of a tenant. */
 const UNTENANTED = ["database_start", "migration", "process"];
@@ -45,10 +36,10 @@ it("every table has forced row-level security, a policy, and a tenant that is ne
   );
   expect(rows.length).toBeGreaterThan(18);
   for (const row of rows) {
-    expect(row.forced, row.name).toBe(true);
-    expect(row.policies, row.name).toBeGreaterThan(0);
+    expect(row.forced, `${row.name} is forced`).toBe(true);
+    expect(row.policies, `${row.name} has a policy`).toBeGreaterThan(0);
     const untenanted = UNTENANTED.includes(row.name);
-    expect([row.tenant, row.guarded], row.name).toEqual(untenanted ? [false, false] : [true, true]);
+    expect([row.tenant, row.guarded], `${row.name} and its tenant`).toEqual(untenanted ? [false, false] : [true, true]);
   }
 });
 
@@ -59,7 +50,7 @@ it("the roles that serve own nothing and may not bypass a policy", async () => {
      from pg_roles r where rolname like 'signalbox\\_%' order by 1`,
   );
   const harmless = { rolsuper: false, rolbypassrls: false, rolcreaterole: false, rolcanlogin: false };
-  expect(roles.map(({ owns: _, ...role }) => role)).toEqual(
+  expect(roles).toMatchObject(
     ["signalbox_app", "signalbox_owner", "signalbox_run"].map((rolname) => ({ rolname, ...harmless })),
   );
   expect(roles.filter((role) => role["rolname"] !== "signalbox_owner").map((role) => role["owns"])).toEqual([0, 0]);
@@ -186,7 +177,7 @@ it("a request writes into its own tenant only, and never into the audit of what 
       (thrown: pg.DatabaseError) => thrown.code,
     );
     await app.query("rollback");
-    expect(refused, statement).toMatch(/^(42501|23514|stale_generation)$/);
+    expect(refused, `refused: ${statement}`).toMatch(/^(42501|23514|stale_generation)$/);
   }
 });
 

@@ -7,12 +7,11 @@ import {
   finalizationOf,
   finishRun,
   proposalOf,
-  RecordWorld,
   startedRun,
   textEvent,
   TURN,
-  until,
-} from "./record-world.ts";
+} from "./record-parts.ts";
+import { RecordWorld, until } from "./record-world.ts";
 
 /** Long enough for a loaded machine, short enough to wait for. */
 const SHORT_LEASE_MS = 1_500;

@@ -4,16 +4,8 @@ import { EventQueries } from "../../../packages/server/src/store/queries/event-q
 import { MessageQueries } from "../../../packages/server/src/store/queries/message-queries.ts";
 import { RunQueries } from "../../../packages/server/src/store/queries/run-queries.ts";
 import { proves } from "../../setup/proves.ts";
-import {
-  ACTOR,
-  conclusionOf,
-  finalizationOf,
-  newId,
-  proposalOf,
-  RecordWorld,
-  startedRun,
-  TURN,
-} from "./record-world.ts";
+import { ACTOR, conclusionOf, finalizationOf, newId, proposalOf, startedRun, TURN } from "./record-parts.ts";
+import { RecordWorld } from "./record-world.ts";
 
 /** Text no database takes as it is, and text that only looks like it. */
 const HOSTILE = [

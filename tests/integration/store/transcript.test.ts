@@ -1,17 +1,8 @@
 import type { TranscriptRow } from "@signalbox/core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { proves } from "../../setup/proves.ts";
-import {
-  codeOf,
-  conclusionOf,
-  finalizationOf,
-  finishRun,
-  RecordWorld,
-  startedRun,
-  type Bound,
-  type ConversationPlace,
-  type RecordProcess,
-} from "./record-world.ts";
+import { codeOf, conclusionOf, finalizationOf, finishRun, startedRun, type ConversationPlace } from "./record-parts.ts";
+import { RecordWorld, type Bound, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
 let process: RecordProcess;

@@ -70,6 +70,11 @@ export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
     return this.#options.bus.subscribe(conversationId);
   }
 
+  /** Called whenever something became claimable or a cancel was marked, here or elsewhere. Returns what ends that. */
+  onSupervisorsRung(listener: () => void): () => void {
+    return this.#options.bus.onSupervisorsRung(listener);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     if (this.#timer !== null) {
