@@ -23,7 +23,7 @@ export function lineLog(write: (line: string) => void, nowMs: () => number): Wor
 }
 
 /** What each error of the chain says, from the outermost to the first cause. */
-export function chainOf(error: unknown): readonly string[] {
+function chainOf(error: unknown): readonly string[] {
   const chain: string[] = [];
   let next: unknown = error;
   while (next !== undefined && next !== null && chain.length < CAUSES_MAX) {
