@@ -15,7 +15,10 @@ export async function chooseModel(options: {
   readonly environment: NodeJS.ProcessEnv;
   readonly startSim: () => Promise<string>;
 }): Promise<ChosenModel> {
-  if ((options.environment.ANTHROPIC_API_KEY ?? "") !== "" || (options.environment.ANTHROPIC_API_KEY_FILE ?? "") !== "") {
+  if (
+    (options.environment.ANTHROPIC_API_KEY ?? "") !== "" ||
+    (options.environment.ANTHROPIC_API_KEY_FILE ?? "") !== ""
+  ) {
     return {
       name: `anthropic/${ANTHROPIC_MODEL}`,
       disclosure: `Model: ${ANTHROPIC_MODEL} at Anthropic, with your ANTHROPIC_API_KEY. This costs money.`,
@@ -25,7 +28,11 @@ export async function chooseModel(options: {
   const ollama = options.environment.OLLAMA_HOST ?? OLLAMA_URL;
   const local = await firstOllamaModel(/^https?:/.test(ollama) ? ollama : `http://${ollama}`);
   if (local !== null) {
-    return { name: `ollama/${local}`, disclosure: `Model: ${local} on the Ollama at ${ollama}.`, environment: { OLLAMA_HOST: ollama } };
+    return {
+      name: `ollama/${local}`,
+      disclosure: `Model: ${local} on the Ollama at ${ollama}.`,
+      environment: { OLLAMA_HOST: ollama },
+    };
   }
   return {
     name: "sim/extractive-1",

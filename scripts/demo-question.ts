@@ -1,14 +1,15 @@
 /** The question of the main job, asked of one agent per runtime, with what happened printed as it happens. */
 import type { ConversationHandle, RunHandle, Signalbox } from "@signalbox/client";
 
-const QUESTION = "What does invariant INV-01 promise? Look it up in the documents.";
+const QUESTION = "According to the glossary, what is a generation and when does it grow?";
 const INSTRUCTIONS =
   "Answer questions about the documents. Find the right file with the tools, read it, and answer in a few sentences. Name the file.";
 const TOOLS = ["docs/list_allowed_directories", "docs/list_directory", "docs/search_files", "docs/read_text_file"];
 
 export interface DemoOptions {
   readonly client: Signalbox;
-  readonly runtimes: readonly string[];
+  /** Whether a runtime can be asked; resolves once that is known. */
+  readonly offered: (runtime: string) => Promise<boolean>;
   readonly model: string;
   readonly url: string;
   readonly question: string | undefined;
@@ -18,34 +19,42 @@ export interface DemoOptions {
   readonly interrupted: AbortSignal;
 }
 
-/** True when every runtime answered. */
-export async function askBoth(options: DemoOptions): Promise<boolean> {
-  if (options.runtimes.length === 0) {
-    options.say("No worker offers a runtime, so nobody can answer. The worker's own messages above say why.");
-    return false;
-  }
+/** True when at least one runtime was there, and every one that was answered. */
+export async function askEach(runtimes: readonly string[], options: DemoOptions): Promise<boolean> {
   const question = options.question ?? QUESTION;
   options.say(`\nQuestion: ${question}`);
-  let allAnswered = true;
-  for (const runtime of options.runtimes) {
+  const answers: boolean[] = [];
+  for (const runtime of runtimes) {
     if (options.interrupted.aborted) return false;
-    const agent = await ensureAgent(options, runtime);
-    const conversation = await options.client.conversations.create({ agent });
-    const sentAtMs = performance.now();
-    const run = await conversation.send(question, { signal: options.interrupted });
-    options.say(`\n── ${agent} · ${runtime} · ${options.model}`);
-    allAnswered = (await follow(options, { conversation, run, sentAtMs })) && allAnswered;
+    if (await options.offered(runtime)) answers.push(await ask(options, runtime, question));
   }
-  return allAnswered;
+  return answers.length > 0 && answers.every((answered) => answered);
+}
+
+async function ask(options: DemoOptions, runtime: string, question: string): Promise<boolean> {
+  const agent = await ensureAgent(options, runtime);
+  const conversation = await options.client.conversations.create({ agent });
+  const sentAtMs = performance.now();
+  const run = await conversation.send(question, { signal: options.interrupted });
+  options.say(`\n── ${agent} · ${runtime} · ${options.model}`);
+  return follow(options, { conversation, run, sentAtMs });
 }
 
 async function ensureAgent(options: DemoOptions, runtime: string): Promise<string> {
   // The model is part of the name, since an agent is frozen once made.
-  const suffix = options.model.startsWith("sim/") ? "" : `-${options.model.replaceAll(/[^a-z0-9]+/gi, "-").toLowerCase()}`;
+  const suffix = options.model.startsWith("sim/")
+    ? ""
+    : `-${options.model.replaceAll(/[^a-z0-9]+/gi, "-").toLowerCase()}`;
   const name = `docs-${runtime.replaceAll("_", "-")}${suffix}`.slice(0, 63);
   const { data } = await options.client.agents.list({ limit: 200 });
   if (!data.some((agent) => agent.name === name)) {
-    await options.client.agents.create({ name, runtime, model: options.model, instructions: INSTRUCTIONS, tools: TOOLS });
+    await options.client.agents.create({
+      name,
+      runtime,
+      model: options.model,
+      instructions: INSTRUCTIONS,
+      tools: TOOLS,
+    });
   }
   return name;
 }
@@ -57,8 +66,10 @@ async function follow(
   let firstTokenMs: number | null = null;
   let answered = false;
   for await (const event of asked.run.events({ signal: options.interrupted })) {
-    if (event.type === "tool.started") options.say(`   tool ${event.title} ${event.argumentsSummary} (${event.effect}, ${event.grade})`);
-    if (event.type === "tool.finished" && event.state !== "succeeded") options.say(`   tool ${event.title} ${event.state}: ${event.denial ?? event.resultSummary}`);
+    if (event.type === "tool.started")
+      options.say(`   tool ${event.title} ${event.argumentsSummary} (${event.effect}, ${event.grade})`);
+    if (event.type === "tool.finished" && event.state !== "succeeded")
+      options.say(`   tool ${event.title} ${event.state}: ${event.denial ?? event.resultSummary}`);
     if (event.type === "text.delta") {
       firstTokenMs ??= performance.now() - asked.sentAtMs;
       options.write(event.text);

@@ -15,15 +15,22 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Signalbox, SignalboxError } from "@signalbox/client";
 import { chooseModel, type ChosenModel } from "./choose-model.ts";
-import { askBoth } from "./demo-question.ts";
+import { askEach } from "./demo-question.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+/** The one that starts faster first: its answer stands while the other one's engine starts. */
+const RUNTIMES = ["langgraph", "claude_sdk"] as const;
 const RUNTIME_WAIT_MS = 30_000;
 const STOP_WAIT_MS = 30_000;
 const startedAtMs = performance.now();
 
 const { values: flags } = parseArgs({
-  options: { once: { type: "boolean" }, port: { type: "string" }, "data-dir": { type: "string" }, question: { type: "string" } },
+  options: {
+    once: { type: "boolean" },
+    port: { type: "string" },
+    "data-dir": { type: "string" },
+    question: { type: "string" },
+  },
 });
 
 const interrupted = new AbortController();
@@ -39,7 +46,9 @@ process.exitCode = await run().finally(async () => {
 async function run(): Promise<number> {
   const port = Number(flags.port ?? process.env.PORT ?? 4620);
   if (!(await portIsFree(port)) || !(await portIsFree(port + 1))) {
-    say(`Port ${port} or ${port + 1} is in use, perhaps by another \`npm start\`. Stop that one, or choose another: npm start -- --port 4700`);
+    say(
+      `Port ${port} or ${port + 1} is in use, perhaps by another \`npm start\`. Stop that one, or choose another: npm start -- --port 4700`,
+    );
     return 1;
   }
   const model = await chooseModel({ environment: process.env, startSim });
@@ -47,10 +56,9 @@ async function run(): Promise<number> {
   const platform = await startPlatform(port, model);
   if (platform === null) return interrupted.signal.aborted ? 0 : 1;
   const client = new Signalbox(platform);
-  const runtimes = await waitForRuntimes(client);
-  const answered = await askBoth({
+  const answered = await askEach(RUNTIMES, {
     client,
-    runtimes,
+    offered: (runtime) => waitForRuntime(client, runtime),
     model: model.name,
     url: platform.url,
     question: flags.question,
@@ -102,20 +110,24 @@ function documentServer(): Record<string, unknown> {
 }
 
 async function startSim(): Promise<string> {
-  const child = start([join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--ids", "unique", "--exit-with-parent"], process.env);
+  const child = start(
+    [join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--ids", "unique", "--exit-with-parent"],
+    process.env,
+  );
   const ready = await firstLine(child);
   if (ready === null) throw new Error("the simulated model did not start");
   return (JSON.parse(ready) as { url: string }).url;
 }
 
-async function waitForRuntimes(client: Signalbox): Promise<readonly string[]> {
+/** Whether a worker offers the runtime; waits until one says so, or says why not. */
+async function waitForRuntime(client: Signalbox, name: string): Promise<boolean> {
   const deadlineMs = performance.now() + RUNTIME_WAIT_MS;
   for (;;) {
-    const runtimes = await client.runtimes();
-    const available = runtimes.filter((runtime) => runtime.available).map((runtime) => runtime.name);
-    if (runtimes.length >= 2 || performance.now() > deadlineMs || interrupted.signal.aborted) {
-      for (const runtime of runtimes) if (!runtime.available) say(`${runtime.name} is left out: ${runtime.problem ?? "not available"}`);
-      return available;
+    const runtime = (await client.runtimes()).find((each) => each.name === name);
+    if (runtime?.available === true) return true;
+    if (runtime !== undefined || performance.now() > deadlineMs || interrupted.signal.aborted) {
+      say(`\n${name} is left out: ${runtime?.problem ?? "its worker did not come up; its own messages above say why"}`);
+      return false;
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -123,7 +135,12 @@ async function waitForRuntimes(client: Signalbox): Promise<readonly string[]> {
 
 function start(words: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   // A group of its own, so that Ctrl-C reaches this process alone and the order of stopping is ours.
-  const child = spawn(process.execPath, [...words], { cwd: process.cwd(), env, stdio: ["pipe", "pipe", "inherit"], detached: true });
+  const child = spawn(process.execPath, [...words], {
+    cwd: process.cwd(),
+    env,
+    stdio: ["pipe", "pipe", "inherit"],
+    detached: true,
+  });
   children.push(child);
   return child;
 }
