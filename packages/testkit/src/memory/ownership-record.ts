@@ -50,7 +50,8 @@ function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
       }),
     append: async (events, turnId) =>
       db.transaction("append", facts, () => {
-        const place = { ...placeOf(running(), claim.generation), turnId };
+        const run = fencedRun(db, claim, ["running", "finalizing"]);
+        const place = { ...placeOf(run, claim.generation), turnId };
         for (const event of events) writeOwnerEvent(db, place, event);
       }),
     changeWorker: async ({ attemptLimit }) =>
@@ -81,7 +82,7 @@ function factsOf(db: MemoryDatabase, run: RunRow): Seal {
   const tools = db.toolCalls.where((call) => call.runId === run.id);
   const openModels = db.modelCalls.where((call) => call.runId === run.id && call.state === "executing");
   return {
-    ...sealedLeaf(db, run, run.conclusion?.generation ?? -1),
+    ...sealedLeaf(db, run),
     openModelCallCount: openModels.length,
     openToolCallCount: tools.filter((call) => call.state === "executing").length,
     unknownToolCallCount: tools.filter((call) => call.state === "unknown" && blocksRepetition(call)).length,
@@ -96,7 +97,7 @@ function finish(
 ): { readonly nextRunId: RunRow["id"] | null } {
   const run = fencedRun(db, claim, ["finalizing"]);
   const { answer, rung, servedModel, continuity, leaf, digest } = finalization;
-  const sealed = sealedLeaf(db, run, run.conclusion?.generation ?? -1);
+  const sealed = sealedLeaf(db, run);
   if (continuity === "moved" && (sealed.leaf !== leaf || sealed.digest !== digest)) {
     throw new PlatformError("transcript_not_durable");
   }

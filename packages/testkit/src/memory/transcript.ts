@@ -25,12 +25,16 @@ export function chainDigest(entries: readonly EntryRow[]): string | null {
   return digest.toString("hex");
 }
 
-/** Where the transcript of a sealed run ends. Its entries carry the generation that ran the turn. */
-export function sealedLeaf(db: MemoryDatabase, run: RunRow, generation: number): Pick<Seal, "leaf" | "digest"> {
+/** Where the transcript of a sealed run ends, and the digest over what will be visible once it is finished. */
+export function sealedLeaf(db: MemoryDatabase, run: RunRow): Pick<Seal, "leaf" | "digest"> {
+  // Entries carry the generation that ran the turn, whoever finishes it.
+  const generation = run.conclusion?.generation ?? -1;
   const entries = visibleEntries(db, run.conversationId, generation);
-  const own = entries.findLast((entry) => entry.generation === generation && entry.stream === "");
-  const leaf = own?.entryId ?? db.conversations.must(run.conversationId).leaf;
-  return { leaf, digest: leaf === null ? null : chainDigest(entries) };
+  const own = entries.filter((entry) => entry.generation === generation);
+  const last = own.findLast((entry) => entry.stream === "");
+  const leaf = last?.entryId ?? db.conversations.must(run.conversationId).leaf;
+  const kept = run.conclusion?.rung === "rebuilt" && last !== undefined ? own : entries;
+  return { leaf, digest: leaf === null ? null : chainDigest(kept) };
 }
 
 export function settleTranscript(db: MemoryDatabase, run: RunRow, finalization: Finalization): void {

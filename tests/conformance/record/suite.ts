@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { admissionSuite } from "./admission.ts";
+import type { OpenBench, RecordBench } from "./bench.ts";
+import { gatesSuite } from "./gates.ts";
+import { ownershipSuite } from "./ownership.ts";
+import { processesSuite } from "./processes.ts";
+
+/** Holds a record to what the ports promise. */
+export function recordConformance(name: string, open: OpenBench): void {
+  describe(`the record: ${name}`, () => {
+    let opened: RecordBench | null = null;
+    const bench = (): RecordBench => {
+      if (opened === null) throw new Error("the bench is not open yet");
+      return opened;
+    };
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(async () => {
+      await opened?.[Symbol.asyncDispose]();
+    });
+    describe("admission", () => {
+      admissionSuite(bench);
+    });
+    describe("ownership", () => {
+      ownershipSuite(bench);
+    });
+    describe("gates and transcript", () => {
+      gatesSuite(bench);
+    });
+    describe("processes", () => {
+      processesSuite(bench);
+    });
+  });
+}
