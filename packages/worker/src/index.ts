@@ -28,7 +28,7 @@ export {
   type ToolOutcome,
 } from "./gate-clients/tool-client.ts";
 export { MESSAGE_BYTES_MAX } from "./limits.ts";
-export { lineLog, type WorkerLog } from "./log.ts";
+export { lineLog, type WorkerLog, type WorkerLogLevel } from "./log.ts";
 export { createTranscriptLog } from "./record-client.ts";
 export { fromConnectError, toConnectError } from "./rpc-errors.ts";
 export { runWorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";

@@ -10,9 +10,18 @@ export interface WorkerLog {
 
 const CAUSES_MAX = 8;
 
+const RANK = { info: 0, warn: 1, error: 2, silent: 3 } as const;
+/** The least that is written; `silent` writes nothing. */
+export type WorkerLogLevel = keyof typeof RANK;
+
 /** One JSON object a line, handed to `write`. */
-export function lineLog(write: (line: string) => void, nowMs: () => number): WorkerLog {
-  const line = (level: string, message: string, facts: Readonly<Record<string, unknown>>): void => {
+export function lineLog(write: (line: string) => void, nowMs: () => number, least: WorkerLogLevel = "info"): WorkerLog {
+  const line = (
+    level: Exclude<WorkerLogLevel, "silent">,
+    message: string,
+    facts: Readonly<Record<string, unknown>>,
+  ): void => {
+    if (RANK[level] < RANK[least]) return;
     write(`${JSON.stringify({ at: new Date(nowMs()).toISOString(), level, message, ...facts })}\n`);
   };
   return {

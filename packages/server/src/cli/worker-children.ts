@@ -7,7 +7,7 @@ import { once } from "node:events";
 import type { Log } from "@signalbox/core";
 import type { Environment } from "../config/environment.ts";
 
-const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "NO_COLOR", "SIGNALBOX_LOG_LEVEL"] as const;
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "NO_COLOR"] as const;
 const RESTART_START_MS = 200;
 const RESTART_LIMIT_MS = 10_000;
 const YOUNG_MS = 30_000;
@@ -15,9 +15,14 @@ const STOP_TIMEOUT_MS = 15_000;
 
 export interface WorkerChildrenOptions {
   readonly binary: string;
+  readonly environment: Environment;
+}
+
+/** What the workers connect to. */
+export interface WorkerHome {
   readonly platformUrl: string;
   readonly joinToken: string;
-  readonly environment: Environment;
+  readonly logLevel: string;
   readonly log: Log;
 }
 
@@ -31,27 +36,38 @@ export class WorkerChildren implements AsyncDisposable {
     this.#options = options;
   }
 
-  start(runtime: string, restartDelayMs = RESTART_START_MS): void {
-    const { binary, platformUrl, joinToken, environment, log } = this.#options;
-    const env: Record<string, string> = { SIGNALBOX_JOIN_TOKEN: joinToken };
+  start(runtime: string, home: WorkerHome, restartDelayMs: number = RESTART_START_MS): void {
+    const { binary, environment } = this.#options;
+    const { platformUrl, joinToken, logLevel, log } = home;
+    const env: Record<string, string> = { SIGNALBOX_JOIN_TOKEN: joinToken, SIGNALBOX_LOG_LEVEL: logLevel };
     for (const name of PASSED_ON) {
       const value = environment[name];
       if (value !== undefined) env[name] = value;
     }
     const startedAtMs = performance.now();
-    const child = spawn(process.execPath, [binary, "worker", "--runtime", runtime, "--platform", platformUrl, "--stop-with-parent"], {
-      env,
-      stdio: ["pipe", "inherit", "inherit"],
-    });
+    const child = spawn(
+      process.execPath,
+      [binary, "worker", "--runtime", runtime, "--platform", platformUrl, "--stop-with-parent"],
+      {
+        env,
+        stdio: ["pipe", "inherit", "inherit"],
+      },
+    );
     this.#children.set(runtime, child);
     child.once("exit", (code, signal) => {
       this.#children.delete(runtime);
       if (this.#stopping) return;
       const young = performance.now() - startedAtMs < YOUNG_MS;
-      log.warn("a worker process ended and is started again", { runtime, pid: child.pid, code, signal, afterMs: restartDelayMs });
+      log.warn("a worker process ended and is started again", {
+        runtime,
+        pid: child.pid,
+        code,
+        signal,
+        afterMs: restartDelayMs,
+      });
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
-        this.start(runtime, young ? Math.min(restartDelayMs * 2, RESTART_LIMIT_MS) : RESTART_START_MS);
+        this.start(runtime, home, young ? Math.min(restartDelayMs * 2, RESTART_LIMIT_MS) : RESTART_START_MS);
       }, restartDelayMs);
       this.#timers.add(timer);
     });

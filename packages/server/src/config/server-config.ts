@@ -92,7 +92,7 @@ function providerOf(name: string, baseUrl: string, apiKey: string | null): Provi
   return { name, baseUrl: url.href.replace(/\/+$/, ""), wire: "anthropic", apiKey, simulated: name === "sim" };
 }
 
-function logLevelOf(text: string): LogLevel {
+export function logLevelOf(text: string): LogLevel {
   const level = LOG_LEVELS.find((each) => each === text);
   if (level === undefined)
     throw new ConfigurationError(`The log level must be one of ${LOG_LEVELS.join(", ")}, not "${text}".`);

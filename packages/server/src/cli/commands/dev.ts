@@ -19,16 +19,13 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
   options: { ...SERVER_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
   async run(call) {
     const config = serverConfigOf(call);
+    const runtimes = runtimesOf(call);
+    // Ended after the platform: a draining run still needs its worker.
+    await using children = new WorkerChildren({ binary: BINARY, environment: call.environment });
     await using platform = await startPlatform(config, { log: "text" });
     const key = await platform.ensureDevKey();
-    await using children = new WorkerChildren({
-      binary: BINARY,
-      platformUrl: platform.gatesUrl,
-      joinToken: platform.joinToken,
-      environment: call.environment,
-      log: platform.log,
-    });
-    for (const runtime of runtimesOf(call)) children.start(runtime);
+    const { gatesUrl: platformUrl, joinToken, log } = platform;
+    for (const runtime of runtimes) children.start(runtime, { platformUrl, joinToken, logLevel: config.logLevel, log });
     const file = { url: platform.url, apiKey: key, pid: process.pid };
     using _left = leaveDevFile(config.dataDir, file);
     announce(call, platform, file);

@@ -1,6 +1,8 @@
 import { DEFAULT_RUNTIME } from "@signalbox/contract";
-import { runWorkerProcess } from "@signalbox/worker";
+import { lineLog, runWorkerProcess } from "@signalbox/worker";
 import { portOf, secretOf, textOf } from "../../config/environment.ts";
+import { logLevelOf } from "../../config/server-config.ts";
+import { systemClock } from "../../system/ports.ts";
 import { EXIT, isSet, textFlag, UsageError, type Command } from "../command.ts";
 import { EXECUTORS } from "../executors.ts";
 
@@ -26,10 +28,12 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
     const joinToken = secretOf(call.environment, "SIGNALBOX_JOIN_TOKEN");
     if (joinToken === null) throw new UsageError("SIGNALBOX_JOIN_TOKEN is not set");
     const room = Number(textFlag(call, "room") ?? DEFAULT_ROOM);
-    if (!Number.isInteger(room) || room < 1 || room > 1_000) throw new UsageError("--room takes a number from 1 to 1000");
+    if (!Number.isInteger(room) || room < 1 || room > 1_000)
+      throw new UsageError("--room takes a number from 1 to 1000");
     const runtime = textFlag(call, "runtime") ?? textOf(call.environment, "WORKER_EXECUTOR") ?? DEFAULT_RUNTIME;
     const load = EXECUTORS[runtime];
-    if (load === undefined) throw new UsageError(`there is no runtime "${runtime}"; known are ${Object.keys(EXECUTORS).join(", ")}`);
+    if (load === undefined)
+      throw new UsageError(`there is no runtime "${runtime}"; known are ${Object.keys(EXECUTORS).join(", ")}`);
     const code = await runWorkerProcess({
       platformUrl,
       joinToken,
@@ -39,6 +43,11 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
       port: portOf(textFlag(call, "port") ?? "0", "--port"),
       room,
       stopWithParent: isSet(call, "stop-with-parent"),
+      log: lineLog(
+        (line) => process.stderr.write(line),
+        () => systemClock.nowMs(),
+        logLevelOf(textOf(call.environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
+      ),
     });
     return code === 0 ? EXIT.done : EXIT.failed;
   },
