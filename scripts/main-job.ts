@@ -35,13 +35,23 @@ const { values: flags } = parseArgs({
 
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interrupted.abort());
+// Whoever started this holds the other end of a channel: when they are gone, so is the reason to go on.
+process.on("disconnect", () => interrupted.abort());
 const children: ChildProcess[] = [];
 const scratch = mkdtempSync(join(tmpdir(), "signalbox-start-"));
 
-process.exitCode = await run().finally(async () => {
-  await Promise.all(children.toReversed().map((child) => stop(child)));
+try {
+  process.exitCode = await run();
+} catch (thrown) {
+  // What was under way when somebody pressed Ctrl-C ends with an abort, which is no news.
+  if (!interrupted.signal.aborted) {
+    say(thrown instanceof SignalboxError ? `${thrown.message} (${thrown.code})` : String(thrown));
+    process.exitCode = 1;
+  }
+} finally {
+  for (const child of children.toReversed()) await stop(child);
   rmSync(scratch, { recursive: true, force: true });
-});
+}
 
 async function run(): Promise<number> {
   const port = Number(flags.port ?? process.env.PORT ?? 4620);
@@ -183,8 +193,3 @@ function aborted(signal: AbortSignal): Promise<void> {
 function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
-
-process.on("unhandledRejection", (thrown) => {
-  say(thrown instanceof SignalboxError ? `${thrown.message} (${thrown.code})` : String(thrown));
-  interrupted.abort();
-});
