@@ -10,7 +10,8 @@ import { providerError, sendError } from "./wire-error.ts";
 export interface CountInput {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly engineUrl: URL;
+  /** Of the engine's address, without the question mark. */
+  readonly query: string;
   readonly bytes: Buffer;
   readonly grant: Grant;
   readonly ports: Pick<ModelCallPorts, "http" | "clock">;
@@ -19,7 +20,7 @@ export interface CountInput {
 const ANSWER_BYTES_MAX = 64 * 1024;
 const ANSWER_MS = 30_000;
 
-export async function relayCount({ request, response, engineUrl, bytes, grant, ports }: CountInput): Promise<void> {
+export async function relayCount({ request, response, query, bytes, grant, ports }: CountInput): Promise<void> {
   const { route, body } = prepareCount(bytes, grant);
   const stop = new AbortController();
   const onClose = (): void => stop.abort();
@@ -30,7 +31,7 @@ export async function relayCount({ request, response, engineUrl, bytes, grant, p
     .then((how) => (how === "elapsed" ? stop.abort() : undefined));
   try {
     const upstream = await ports.http.send({
-      url: providerUrl(route.provider, "/v1/messages/count_tokens", engineUrl),
+      url: providerUrl(route.provider, "/v1/messages/count_tokens", query),
       method: "POST",
       headers: providerHeaders(request.headers, route),
       body,

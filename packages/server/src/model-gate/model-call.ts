@@ -52,7 +52,8 @@ export interface ModelCallPorts {
 export interface ModelCallInput {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly engineUrl: URL;
+  /** Of the engine's address, without the question mark. */
+  readonly query: string;
   readonly prepared: PreparedRequest;
   readonly modelCallId: ModelCallId;
   readonly tokenHash: string;
@@ -87,6 +88,8 @@ const FINAL_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 const LEAVE_MS = 500;
+/** Given with an abort that only ends a wait: without a reason an exception with its stack would be made. */
+const DONE = "done";
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
 export class ModelCall {
@@ -120,7 +123,7 @@ export class ModelCall {
     } finally {
       response.off("close", onClose);
       open.remove(openCall);
-      stopWatching.abort();
+      stopWatching.abort(DONE);
       await watching;
       await this.#leaveProvider();
     }
@@ -148,9 +151,9 @@ export class ModelCall {
   }
 
   #send(): Promise<IncomingMessage> {
-    const { prepared, request, engineUrl } = this.#input;
+    const { prepared, request, query } = this.#input;
     return this.#ports.http.send({
-      url: providerUrl(prepared.route.provider, "/v1/messages", engineUrl),
+      url: providerUrl(prepared.route.provider, "/v1/messages", query),
       method: "POST",
       headers: providerHeaders(request.headers, prepared.route),
       body: prepared.body,
@@ -319,7 +322,7 @@ export class ModelCall {
     const upstream = this.#upstream;
     if (upstream === null || upstream.complete || upstream.destroyed || this.#ending.signal.aborted) return;
     const ended = new AbortController();
-    upstream.once("end", () => ended.abort());
+    upstream.once("end", () => ended.abort(DONE));
     await this.#ports.clock.sleep(LEAVE_MS, ended.signal);
     if (!upstream.complete) this.#ending.abort(new PlatformError("provider_stream_broken"));
   }

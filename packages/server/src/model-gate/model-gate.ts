@@ -93,14 +93,13 @@ class HttpModelGate implements ModelGate {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // The host of a request to us says nothing; only path and query are read.
-    const url = new URL(request.url ?? "/", "http://gate.invalid");
-    const path = url.pathname.replace(/^\/model/, "");
+    const [address = "", query = ""] = (request.url ?? "/").split("?", 2);
+    const path = address.slice("/model".length);
     const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
     if (route === "POST /v1/messages") {
-      await this.#message(request, response, url);
+      await this.#message(request, response, query);
     } else if (route === "POST /v1/messages/count_tokens") {
-      await this.#count(request, response, url);
+      await this.#count(request, response, query);
     } else if (route === "GET /v1/models") {
       await this.#models(request, response);
     } else if (path === "/v1/messages" || path === "/v1/messages/count_tokens" || path === "/v1/models") {
@@ -110,7 +109,7 @@ class HttpModelGate implements ModelGate {
     }
   }
 
-  async #message(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {
+  async #message(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {
     const { record, providers, clock, randomness } = this.#options;
     const tokenHash = slotTokenHash(request.headers, this.#options.digest);
     const bytes = await readBody(request, this.#limits.requestBytesMax);
@@ -124,7 +123,7 @@ class HttpModelGate implements ModelGate {
       const opened = record.openModelCall({ ...intent, requestBytes: bytes.length });
       const view = await opened.catch((thrown: unknown) => this.#notOpened(modelCallId, thrown));
       if (view.snapshotHash === snapshotHash) {
-        const input = { request, response, engineUrl, prepared, modelCallId, tokenHash, view };
+        const input = { request, response, query, prepared, modelCallId, tokenHash, view };
         await new ModelCall(this.#ports, input).run();
         return;
       }
@@ -159,13 +158,13 @@ class HttpModelGate implements ModelGate {
     await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
   }
 
-  async #count(request: IncomingMessage, response: ServerResponse, engineUrl: URL): Promise<void> {
+  async #count(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {
     const tokenHash = slotTokenHash(request.headers, this.#options.digest);
     const bytes = await readBody(request, this.#limits.requestBytesMax);
     const view = await this.#options.record.slot(tokenHash);
     if (view.run === null) throw new PlatformError("slot_unknown");
     const grant = { snapshot: view.snapshot, providers: this.#options.providers };
-    await relayCount({ request, response, engineUrl, bytes, grant, ports: this.#ports });
+    await relayCount({ request, response, query, bytes, grant, ports: this.#ports });
   }
 
   /** The one model of the slot's snapshot, for engines that look before they ask. */

@@ -48,10 +48,19 @@ export function providerHeaders(engine: IncomingHttpHeaders, route: Route): Read
   return headers;
 }
 
-/** `beta` is the one query parameter of the wire. */
-export function providerUrl(provider: Provider, path: string, engineUrl: URL): URL {
-  const url = new URL(`${provider.baseUrl}${path}`);
-  const beta = engineUrl.searchParams.get("beta");
-  if (beta === "true") url.searchParams.set("beta", beta);
+const urls = new Map<string, URL>();
+
+/** `beta` is the one query parameter of the wire. There are as many addresses as providers and paths, so all are kept. */
+export function providerUrl(
+  provider: Provider,
+  path: "/v1/messages" | "/v1/messages/count_tokens",
+  query: string,
+): URL {
+  const text = `${provider.baseUrl}${path}${/(^|&)beta=true(&|$)/.test(query) ? "?beta=true" : ""}`;
+  let url = urls.get(text);
+  if (url === undefined) {
+    url = new URL(text);
+    urls.set(text, url);
+  }
   return url;
 }

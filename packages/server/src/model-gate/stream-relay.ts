@@ -74,6 +74,7 @@ class StreamRelay {
 
   /** The first reason counts: a signal that has been given explains the broken connection that follows from it. */
   breakOff(detail: string): void {
+    if (this.#ended) return;
     const reason: unknown = this.#options.signal.aborted ? this.#options.signal.reason : undefined;
     this.#end({
       kind: "broken",

@@ -6,7 +6,16 @@ import type { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import { FrameScanner } from "../gates/sse-frames.ts";
 import { headerValue, isObject, MODERN_VERSION } from "./mcp-protocol.ts";
-import { CANCEL_GRACE_MS, NotAnswered, type RpcAnswer, type RpcRequest, type RpcWire } from "./rpc-wire.ts";
+import {
+  CANCEL_GRACE_MS,
+  endOf,
+  notAnswered,
+  NotAnswered,
+  SETTLED,
+  type RpcAnswer,
+  type RpcRequest,
+  type RpcWire,
+} from "./rpc-wire.ts";
 import { readAnswer } from "./stdio-wire.ts";
 
 export interface HttpWireOptions {
@@ -67,7 +76,7 @@ export class HttpWire implements RpcWire {
         cause: thrown,
       });
     } finally {
-      answered.abort();
+      answered.abort(SETTLED);
       await bounded;
     }
   }
@@ -83,7 +92,7 @@ export class HttpWire implements RpcWire {
       const head = await this.#post(body, { request: null, signal: stop.signal });
       head.resume();
     } finally {
-      done.abort();
+      done.abort(SETTLED);
       await late;
     }
   }
@@ -109,7 +118,7 @@ export class HttpWire implements RpcWire {
     } catch {
       // It is as well if the server forgets the session by itself.
     } finally {
-      done.abort();
+      done.abort(SETTLED);
       await late;
     }
   }
@@ -193,19 +202,14 @@ export class HttpWire implements RpcWire {
     request: RpcRequest,
     { stop, answered, id }: { readonly stop: AbortController; readonly answered: AbortSignal; readonly id: number },
   ): Promise<void> {
-    const how = await this.#clock.sleep(request.timeoutMs, AbortSignal.any([request.signal, answered]));
-    if (answered.aborted) return;
+    const end = await endOf(request, { settled: answered, clock: this.#clock });
+    if (end === "answered") return;
     if (this.#version !== MODERN_VERSION) {
-      await this.notify("notifications/cancelled", JSON.stringify({ requestId: id, reason: how })).catch(
-        () => undefined,
-      );
-      if (how === "aborted" && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
+      const params = JSON.stringify({ requestId: id, reason: end });
+      await this.notify("notifications/cancelled", params).catch(() => undefined);
+      if (end === "cancelled" && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
     }
-    stop.abort(
-      how === "elapsed"
-        ? new NotAnswered("tool_timeout", { sent: true, detail: "The tool did not answer in time." })
-        : new NotAnswered("run_cancelled", { sent: true, detail: "The call was cancelled." }),
-    );
+    stop.abort(notAnswered(end));
   }
 }
 

@@ -1,5 +1,6 @@
 /** One way to a tool server that carries JSON-RPC requests and their answers, whatever the transport. */
 import type { ErrorCode } from "@signalbox/contract";
+import type { Clock } from "@signalbox/core";
 import type { Json } from "./mcp-protocol.ts";
 
 export interface RpcRequest {
@@ -42,3 +43,28 @@ export class NotAnswered extends Error {
 
 /** How long a cancelled request may still be answered, so that its outcome is known after all. */
 export const CANCEL_GRACE_MS = 1_000;
+
+/** Given with an abort that only ends a wait: without a reason an exception with its stack would be made each time. */
+export const SETTLED = "settled";
+
+/** Waits until a request is answered, takes too long, or is no longer wanted, and says which. */
+export async function endOf(
+  request: Pick<RpcRequest, "timeoutMs" | "signal">,
+  { settled, clock }: { readonly settled: AbortSignal; readonly clock: Clock },
+): Promise<"answered" | "timeout" | "cancelled"> {
+  const early = new AbortController();
+  const stop = (): void => early.abort(SETTLED);
+  settled.addEventListener("abort", stop, { once: true });
+  request.signal.addEventListener("abort", stop, { once: true });
+  if (settled.aborted || request.signal.aborted) stop();
+  const how = await clock.sleep(request.timeoutMs, early.signal);
+  request.signal.removeEventListener("abort", stop);
+  if (settled.aborted) return "answered";
+  return how === "elapsed" ? "timeout" : "cancelled";
+}
+
+export function notAnswered(end: "timeout" | "cancelled"): NotAnswered {
+  return end === "timeout"
+    ? new NotAnswered("tool_timeout", { sent: true, detail: "The tool did not answer in time." })
+    : new NotAnswered("run_cancelled", { sent: true, detail: "The call was cancelled." });
+}

@@ -8,7 +8,16 @@ import { existsSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "@signalbox/core";
 import { isObject, RPC, type Json } from "./mcp-protocol.ts";
-import { CANCEL_GRACE_MS, NotAnswered, type RpcAnswer, type RpcRequest, type RpcWire } from "./rpc-wire.ts";
+import {
+  CANCEL_GRACE_MS,
+  endOf,
+  notAnswered,
+  NotAnswered,
+  SETTLED,
+  type RpcAnswer,
+  type RpcRequest,
+  type RpcWire,
+} from "./rpc-wire.ts";
 
 export interface StdioOptions {
   readonly command: string;
@@ -87,18 +96,17 @@ export class StdioWire implements RpcWire, AsyncDisposable {
     }
     const id = this.#nextId;
     this.#nextId += 1;
-    const answered = new AbortController();
+    const settled = new AbortController();
     const answer = new Promise<RpcAnswer>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-    }).finally(() => {
-      this.#waiting.delete(id);
-      answered.abort();
     });
     this.#write(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${request.params}}`);
-    const bounded = this.#bound(id, request, answered.signal);
+    const bounded = this.#bound(id, request, settled.signal);
     try {
       return await answer;
     } finally {
+      this.#waiting.delete(id);
+      settled.abort(SETTLED);
       await bounded;
     }
   }
@@ -123,22 +131,13 @@ export class StdioWire implements RpcWire, AsyncDisposable {
   }
 
   /** Ends a request that takes too long or is no longer wanted. */
-  async #bound(id: number, request: RpcRequest, answered: AbortSignal): Promise<void> {
-    const { signal, timeoutMs } = request;
-    const either = AbortSignal.any([signal, answered]);
-    const how = await this.#clock.sleep(timeoutMs, either);
-    if (answered.aborted) return;
-    this.#write(
-      `{"jsonrpc":"2.0","method":"notifications/cancelled","params":${JSON.stringify({ requestId: id, reason: how === "elapsed" ? "timeout" : "cancelled" })}}`,
-    );
-    if (how === "aborted" && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
-    this.#waiting
-      .get(id)
-      ?.reject(
-        how === "elapsed"
-          ? new NotAnswered("tool_timeout", { sent: true, detail: "The tool did not answer in time." })
-          : new NotAnswered("run_cancelled", { sent: true, detail: "The call was cancelled." }),
-      );
+  async #bound(id: number, request: RpcRequest, settled: AbortSignal): Promise<void> {
+    const end = await endOf(request, { settled, clock: this.#clock });
+    if (end === "answered") return;
+    const params = JSON.stringify({ requestId: id, reason: end });
+    this.#write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`);
+    if (end === "cancelled" && (await this.#clock.sleep(CANCEL_GRACE_MS, settled)) === "aborted") return;
+    this.#waiting.get(id)?.reject(notAnswered(end));
   }
 
   #write(line: string): void {

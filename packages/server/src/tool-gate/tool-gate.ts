@@ -197,7 +197,7 @@ class HttpToolGate implements ToolGate {
     } finally {
       response.off("close", onClose);
       this.#cancellable.delete(key);
-      done.abort();
+      done.abort("answered");
       await alive;
     }
   }
