@@ -13,6 +13,7 @@ export { assert } from "./kernel/assert.ts";
 export { backoffMs, type BackoffOptions } from "./kernel/backoff.ts";
 export { createBoundedQueue, type BoundedQueue } from "./kernel/bounded-queue.ts";
 export { LIMITS, type Limits } from "./kernel/limits.ts";
+export { rfc3339 } from "./kernel/timestamp.ts";
 export type {
   Admission,
   AdmissionRecord,

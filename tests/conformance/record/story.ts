@@ -20,7 +20,7 @@ import type { BenchConversation, BenchProcess, RecordBench, Started } from "./be
 
 export const ACTOR: Actor = { keyId: "key_1", user: null, roles: [], units: [] };
 
-export function newId<K extends IdKind>(kind: K) {
+export function newId<K extends IdKind>(kind: K): ReturnType<typeof makeId<K>> {
   return makeId(kind, uuidV7Bytes(Date.now(), randomBytes(10)));
 }
 
