@@ -7,7 +7,6 @@ import type {
   ConversationId,
   CreateAgent,
   CreateConversation,
-  EffectClass,
   EventType,
   Message,
   PageQuery,
@@ -66,11 +65,18 @@ export interface PostKey {
 export interface ApiRecord {
   /** The live key of this HMAC, or `null`. */
   apiKey(hmac: Buffer): Promise<ApiKey | null>;
+  /** The answer this key was given before, or `null`. Errors: `idempotency_key_reused`. */
+  answered(scope: Scope, key: PostKey): Promise<{ readonly status: number; readonly body: string } | null>;
   /** Errors: `agent_name_taken`, `idempotency_key_reused`. */
   createAgent(scope: Scope, agent: NewStoredAgent, once: Once<StoredAgent> | null): Promise<Recorded<StoredAgent>>;
   /** By id or name. Errors: `not_found`. */
   agent(scope: Scope, idOrName: string): Promise<StoredAgent>;
   agents(scope: Scope, page: PageQuery): Promise<Page<StoredAgent>>;
+  /** The agent that answers in a conversation, with its tools as they are pinned today. Errors: `not_found`. */
+  answering(
+    scope: Scope,
+    conversationId: string,
+  ): Promise<{ readonly agent: StoredAgent; readonly tools: readonly PinnedTool[] }>;
   /** Errors: `not_found` (the agent), `idempotency_key_reused`. */
   createConversation(
     scope: Scope,
@@ -85,11 +91,14 @@ export interface ApiRecord {
   /** Message and run of an admission, for its acknowledgement. */
   accepted(
     scope: Scope,
-    messageId: string,
-    runId: string,
+    admission: { readonly messageId: string; readonly runId: string },
   ): Promise<{ readonly message: Message; readonly run: StoredRun }>;
   /** Events after a sequence, oldest first, at most `limit`. */
-  events(scope: Scope, conversationId: string, after: number, limit: number): Promise<readonly StoredEvent[]>;
+  events(
+    scope: Scope,
+    conversationId: string,
+    range: { readonly after: number; readonly limit: number },
+  ): Promise<readonly StoredEvent[]>;
   /** Pinned tools by `server/tool`; what is not pinned is absent. */
   tools(scope: Scope, references: readonly string[]): Promise<readonly PinnedTool[]>;
 }
@@ -106,4 +115,5 @@ export interface NewStoredConversation {
   readonly definition: CreateConversation;
 }
 
-export type PinnedTool = SnapshotTool & { readonly reference: string; readonly effect: EffectClass };
+/** A pinned tool with the name an agent gives it, `server/tool`. */
+export type PinnedTool = SnapshotTool & { readonly reference: string };

@@ -1,6 +1,6 @@
 /** Who asks: the API key, and the end user it may assert. Frozen into run, slot and audit from here on. */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { actorClaimSchema, PlatformError, type Actor } from "@signalbox/contract";
+import { actorClaimSchema, PlatformError, wellFormed, type Actor, type ActorClaim } from "@signalbox/contract";
 import type { ApiKey, ApiRecord, Scope } from "./api-record.ts";
 
 export const RIGHTS = ["read", "write", "agents", "assert_actor", "operate"] as const;
@@ -12,7 +12,8 @@ export interface Caller {
   readonly key: ApiKey;
 }
 
-const KEY_FORM = /^Bearer (sbx_[A-Za-z0-9_-]{20,128})$/;
+/** The scheme is written in any case, the key in one. */
+const KEY_FORM = /^[Bb][Ee][Aa][Rr][Ee][Rr] +(sbx_[A-Za-z0-9_-]{20,128})$/;
 /** A revoked key works at most this long after its revocation; every other call needs no look-up. */
 const REMEMBER_MS = 5_000;
 const REMEMBERED_LIMIT = 10_000;
@@ -39,8 +40,9 @@ export class Callers {
   }): Promise<Caller> {
     const match = KEY_FORM.exec(headers.authorization ?? "");
     const presented = match?.[1];
-    if (presented === undefined)
+    if (presented === undefined) {
       throw new PlatformError("unauthenticated", "Send an API key as `Authorization: Bearer sbx_…`.");
+    }
     const key = await this.#find(presented);
     if (key === null) throw new PlatformError("unauthenticated", "This API key is not known or was revoked.");
     const claim = headers.actor === undefined ? null : verifyActor(headers.actor, presented);
@@ -77,7 +79,7 @@ export function demand(caller: Caller, right: Right): void {
 }
 
 /** `base64url(JSON).base64url(HMAC-SHA-256(apiKey, first part))` */
-function verifyActor(header: string, apiKey: string): ReturnType<typeof actorClaimSchema.parse> {
+function verifyActor(header: string, apiKey: string): ActorClaim {
   const [payload, signature, ...rest] = header.split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) {
     throw new PlatformError("invalid_actor", "`Signalbox-Actor` is a payload and a signature, joined by a dot.");
@@ -87,15 +89,22 @@ function verifyActor(header: string, apiKey: string): ReturnType<typeof actorCla
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
     throw new PlatformError("invalid_actor", "The signature of `Signalbox-Actor` does not fit this API key.");
   }
-  let claim: unknown;
+  const parsed = actorClaimSchema.safeParse(readClaim(payload));
+  if (!parsed.success) {
+    throw new PlatformError("invalid_actor", "The payload of `Signalbox-Actor` must be {user, roles, units}.");
+  }
+  // Mending a name would let two users become one.
+  const { user, roles, units } = parsed.data;
+  if ([user, ...roles, ...units].some((name) => wellFormed(name) !== name)) {
+    throw new PlatformError("invalid_actor", "A name in `Signalbox-Actor` holds NUL or half a character.");
+  }
+  return parsed.data;
+}
+
+function readClaim(payload: string): unknown {
   try {
-    claim = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(payload, "base64url")));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(payload, "base64url")));
   } catch (cause) {
     throw new PlatformError("invalid_actor", "The payload of `Signalbox-Actor` is not JSON.", { cause });
   }
-  const parsed = actorClaimSchema.safeParse(claim);
-  if (!parsed.success || !JSON.stringify(parsed.data).isWellFormed()) {
-    throw new PlatformError("invalid_actor", "The payload of `Signalbox-Actor` must be {user, roles, units}.");
-  }
-  return parsed.data;
 }

@@ -32,7 +32,7 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
   const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
   for (;;) {
-    const rows = await options.record.events(options.scope, options.conversationId, cursor, PAGE);
+    const rows = await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE });
     for (const row of rows) {
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };

@@ -1,22 +1,62 @@
 /** Request bodies: strict UTF-8, then JSON, then well-formed text. Nothing past this point sees a lone surrogate or NUL. */
-import { PlatformError, wellFormedJson } from "@signalbox/contract";
+import { clip, PlatformError, wellFormed, wellFormedJson } from "@signalbox/contract";
+import { jsonPointer } from "./json-pointer.ts";
+import { API_LIMITS } from "./limits.ts";
 
+const REASON_LIMIT_CHARS = 200;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-export function parseJsonBody(bytes: Buffer): unknown {
-  let text: string;
+/** Errors: `invalid_encoding`, `malformed_json`, `invalid_request` (too deep), `field_unknown` (`__proto__`). */
+export function parseJsonBody(bytes: Uint8Array): unknown {
+  const value = parse(decode(bytes));
+  checkShape(value, "", 1);
+  return wellFormedJson(value);
+}
+
+/** Errors: `unsupported_media_type` for bytes that would have to be read as something else than plain UTF-8. */
+export function checkBodyHeaders(headers: {
+  readonly "content-type"?: string | undefined;
+  readonly "content-encoding"?: string | undefined;
+}): void {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  if (!/^utf-?8$/i.test(charset)) {
+    throw new PlatformError("unsupported_media_type", "The body must be UTF-8; other character sets are not read.");
+  }
+  if (!/^(identity)?$/i.test(headers["content-encoding"] ?? "")) {
+    throw new PlatformError("unsupported_media_type", "The body must not be compressed.");
+  }
+}
+
+function decode(bytes: Uint8Array): string {
   try {
-    text = decoder.decode(bytes);
+    return decoder.decode(bytes);
   } catch (cause) {
     throw new PlatformError("invalid_encoding", undefined, { cause });
   }
+}
+
+function parse(text: string): unknown {
   try {
-    return wellFormedJson(JSON.parse(text));
+    return JSON.parse(text);
   } catch (cause) {
-    throw new PlatformError(
-      "malformed_json",
-      `The body is not valid JSON: ${cause instanceof Error ? cause.message : "unreadable"}.`,
-      { cause },
-    );
+    // It quotes the body, and may cut it within a character.
+    const reason = clip(wellFormed(cause instanceof Error ? cause.message : "unreadable"), REASON_LIMIT_CHARS);
+    throw new PlatformError("malformed_json", `The body is not valid JSON: ${reason}`, { cause });
+  }
+}
+
+/** Refuses what would be dangerous to walk through or to copy, before anything does. */
+function checkShape(value: unknown, pointer: string, depth: number): void {
+  if (typeof value !== "object" || value === null) return;
+  if (depth > API_LIMITS.jsonDepth) {
+    const detail = `The body is nested deeper than ${API_LIMITS.jsonDepth} levels.`;
+    throw new PlatformError("invalid_request", detail, { fields: [{ pointer, detail }] });
+  }
+  if (Object.hasOwn(value, "__proto__")) {
+    const fields = [{ pointer: `${pointer}/__proto__`, detail: "There is no such field." }];
+    throw new PlatformError("field_unknown", "The request has a field that does not exist: __proto__.", { fields });
+  }
+  for (const [key, each] of Object.entries(value)) {
+    if (typeof each === "object") checkShape(each, `${pointer}${jsonPointer([key])}`, depth + 1);
   }
 }

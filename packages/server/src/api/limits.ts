@@ -1,11 +1,23 @@
 /** Limits of the API and of one run, all shown by `GET /v1/info`. */
-export const RUN_LIMITS = { wallClockMs: 3_600_000, modelCallCount: 64, toolCallCount: 256 } as const;
+import { LIMITS } from "@signalbox/core";
+
+export const RUN_LIMITS = {
+  wallClockMs: LIMITS.runWallClockMs,
+  modelCallCount: 64,
+  toolCallCount: 256,
+} as const;
 
 export const API_LIMITS = {
   bodyBytes: 1_000_000,
-  queuedRunsPerConversation: 20,
-  pageSize: 200,
+  /** Arrays and objects within each other. */
+  jsonDepth: 64,
+  messageChars: LIMITS.messageChars,
+  metadataEntries: LIMITS.metadataCount,
+  idempotencyKeyChars: LIMITS.idempotencyKeyChars,
   idempotencyKeyRetentionDays: 7,
+  queuedRunsPerConversation: LIMITS.queueCount,
+  pageSize: 200,
+  toolsPerAgent: LIMITS.toolCount,
   runWallClockMs: RUN_LIMITS.wallClockMs,
   modelCallsPerRun: RUN_LIMITS.modelCallCount,
   toolCallsPerRun: RUN_LIMITS.toolCallCount,

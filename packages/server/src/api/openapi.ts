@@ -1,9 +1,10 @@
 /** The OpenAPI 3.1 document, generated from the same schemas that parse requests. */
 import { EVENT_SCHEMAS, problemSchema } from "@signalbox/contract";
 import { z } from "zod";
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from "zod-openapi";
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from "zod-openapi";
 import type { Route } from "./route.ts";
 
+/** Statuses are written as text in the document. */
 const PARAMETER = /\{([a-z]+)\}/g;
 
 export function openApiDocument(routes: readonly Route[], version: string): unknown {
@@ -21,7 +22,7 @@ export function openApiDocument(routes: readonly Route[], version: string): unkn
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     security: [{ apiKey: [] }],
-    paths: paths as ZodOpenApiPathsObject,
+    paths,
     components: {
       securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "A key of the form sbx_…" } },
       schemas: Object.fromEntries(Object.values(EVENT_SCHEMAS).map((schema) => [String(schema.meta()?.id), schema])),
@@ -31,12 +32,13 @@ export function openApiDocument(routes: readonly Route[], version: string): unkn
 
 function operationOf(route: Route): ZodOpenApiOperationObject {
   const names = [...route.path.matchAll(PARAMETER)].map((match) => match[1] ?? "");
-  const responses: Record<string, object> = {
+  const responses: ZodOpenApiResponsesObject = {
     default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
   };
   for (const [status, response] of Object.entries(route.responses)) {
     const type = response.stream === true ? "text/event-stream" : "application/json";
-    responses[status] = {
+    // The keys of `responses` are numbers; as keys of an object they have become text.
+    responses[status as `${1 | 2 | 3 | 4 | 5}${string}`] = {
       description: response.description,
       ...(response.schema === null ? {} : { content: { [type]: { schema: response.schema } } }),
     };
@@ -53,5 +55,5 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
       ? {}
       : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
     responses,
-  } as ZodOpenApiOperationObject;
+  };
 }

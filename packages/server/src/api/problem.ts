@@ -1,65 +1,98 @@
 /** Errors become RFC 9457 problem documents here and nowhere else. */
-import { randomUUID } from "node:crypto";
-import { PlatformError, type FieldError, type Problem } from "@signalbox/contract";
-import type { FastifyError } from "fastify";
+import { clip, PlatformError, wellFormed, type FieldError, type Problem } from "@signalbox/contract";
 import { ZodError } from "zod";
+import { jsonPointer } from "./json-pointer.ts";
+
+const FIELDS_LIMIT = 32;
+const POINTER_LIMIT_CHARS = 200;
+const DETAIL_LIMIT_CHARS = 2_000;
+/** Asked for where nothing better is known. */
+const RETRY_AFTER_MS = 1_000;
 
 export function problemOf(error: PlatformError, request: { readonly id: string; readonly url: string }): Problem {
   const facts = error.facts;
   return {
+    ...error.extra,
     type: `/errors/${error.code}`,
     title: facts.title,
     status: facts.status,
-    detail: error.detail,
+    detail: clip(wellFormed(error.detail), DETAIL_LIMIT_CHARS),
     instance: request.url.split("?")[0] ?? "/",
     code: error.code,
     fault: facts.fault,
     retryable: facts.retryable,
     requestId: request.id,
-    errors: error.fields.map((field) => ({ ...field })),
-    ...error.extra,
+    errors: error.fields.slice(0, FIELDS_LIMIT).map(({ pointer, detail }) => ({
+      pointer: clip(wellFormed(pointer), POINTER_LIMIT_CHARS),
+      detail: clip(wellFormed(detail), DETAIL_LIMIT_CHARS),
+    })),
   };
 }
 
-/** What Fastify, the parser or a schema threw, in our words. An error nobody expected gets an id and stays private. */
+/** Headers that say the same as the problem to those who read no bodies. */
+export function problemHeaders(error: PlatformError): Readonly<Record<string, string>> {
+  const { status } = error.facts;
+  const waits = status === 429 || status === 503;
+  const retryAfterMs = error.retryAfterMs ?? (waits ? RETRY_AFTER_MS : null);
+  const { allow } = error.extra;
+  return {
+    ...(retryAfterMs === null ? {} : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) }),
+    // Common clients retry every 409 by themselves; this one does not pass by waiting a moment.
+    ...(error.code === "conversation_busy" ? { "x-should-retry": "false" } : {}),
+    ...(status === 401 ? { "www-authenticate": 'Bearer realm="signalbox"' } : {}),
+    ...(typeof allow === "string" ? { allow } : {}),
+  };
+}
+
+/** What the HTTP server, a parser or a schema threw, in our words. What nobody expected stays private. */
 export function fromThrown(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown;
-  if (thrown instanceof ZodError) return fromZod(thrown);
-  const code = thrown instanceof Error && "code" in thrown ? (thrown as FastifyError).code : null;
+  if (thrown instanceof ZodError) return fromBodyIssues(thrown);
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : null;
   switch (code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
       return new PlatformError("payload_too_large", undefined, { cause: thrown });
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new PlatformError("unsupported_media_type", undefined, { cause: thrown });
     case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
-    case "FST_ERR_CTP_EMPTY_JSON_BODY":
-      return new PlatformError("malformed_json", "The body is empty or shorter than announced.", { cause: thrown });
+    case "ECONNRESET":
+      return new PlatformError("invalid_request", "The body is not as long as it was announced.", { cause: thrown });
+    case "FST_ERR_BAD_URL":
+      return new PlatformError("invalid_request", "The address is not validly encoded.", { cause: thrown });
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return new PlatformError("not_found", undefined, { cause: thrown });
     default:
-      return new PlatformError("internal", `Something failed inside the platform (error ${randomUUID()}).`, {
-        cause: thrown,
-      });
+      return new PlatformError("internal", undefined, { cause: thrown });
   }
 }
 
-function fromZod(error: ZodError): PlatformError {
-  const fields: FieldError[] = [];
-  let unknown = false;
+/** A body that its schema refused. Fields are named by their JSON pointers (RFC 6901). */
+export function fromBodyIssues(error: ZodError): PlatformError {
+  return fromIssues(error, jsonPointer);
+}
+
+/** A query that its schema refused. Fields are named as the parameters are. */
+export function fromQueryIssues(error: ZodError): PlatformError {
+  return fromIssues(error, (path) => path.map(String).join("."));
+}
+
+function fromIssues(error: ZodError, nameOf: (path: readonly PropertyKey[]) => string): PlatformError {
+  const unknown: FieldError[] = [];
+  const invalid: FieldError[] = [];
   for (const issue of error.issues) {
     if (issue.code === "unrecognized_keys") {
-      unknown = true;
-      for (const key of issue.keys)
-        fields.push({ pointer: pointerOf([...issue.path, key]), detail: "There is no such field." });
+      for (const key of issue.keys) {
+        unknown.push({ pointer: nameOf([...issue.path, key]), detail: "There is no such field." });
+      }
     } else {
-      fields.push({ pointer: pointerOf(issue.path), detail: issue.message });
+      invalid.push({ pointer: nameOf(issue.path), detail: issue.message });
     }
   }
-  const named = fields.map((field) => (field.pointer === "" ? "the body" : field.pointer)).join(", ");
-  return unknown
-    ? new PlatformError("field_unknown", `The request has a field that does not exist: ${named}.`, { fields })
-    : new PlatformError("invalid_request", `The request is not valid at ${named}.`, { fields });
-}
-
-/** RFC 6901 */
-function pointerOf(path: readonly PropertyKey[]): string {
-  return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  const fields = [...unknown, ...invalid];
+  const named = fields.slice(0, FIELDS_LIMIT).map(({ pointer }) => (pointer === "" ? "the body" : pointer));
+  return unknown.length > 0
+    ? new PlatformError("field_unknown", `The request has a field that does not exist: ${named.join(", ")}.`, {
+        fields,
+      })
+    : new PlatformError("invalid_request", `The request is not valid at ${named.join(", ")}.`, { fields });
 }

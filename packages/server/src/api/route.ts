@@ -21,6 +21,8 @@ export interface RouteCall<Body, Query> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
+  /** The body as it was sent, before any default was filled in. */
+  readonly given: unknown;
   readonly headers: FastifyRequest["headers"];
   readonly requestId: string;
   readonly traceId: string;

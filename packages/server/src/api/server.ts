@@ -1,70 +1,72 @@
-/** The HTTP server: mounts the routes, identifies the caller, parses at the edge, answers problems. */
+/**
+ * The HTTP server. Whatever goes wrong, at whatever level, is answered with a problem document and a code of the table,
+ * and every answer names its request. The caller is identified before a byte of the body is read.
+ */
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { makeId, PlatformError, uuidV7Bytes } from "@signalbox/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { Callers, demand, type Caller } from "./caller.ts";
-import { parseJsonBody } from "./json-body.ts";
+import { apiRoutes } from "./api-routes.ts";
+import { Callers } from "./caller.ts";
+import { checkBodyHeaders, parseJsonBody } from "./json-body.ts";
 import { API_LIMITS } from "./limits.ts";
+import { mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
-import { fromThrown, problemOf } from "./problem.ts";
-import { HIJACKED, type Route } from "./route.ts";
-import { agentRoutes } from "./routes/agents.ts";
-import { conversationRoutes } from "./routes/conversations.ts";
-import { messageRoutes } from "./routes/messages.ts";
-import { platformRoutes } from "./routes/platform.ts";
-import { runRoutes } from "./routes/runs.ts";
+import { fromThrown, problemHeaders, problemOf } from "./problem.ts";
+import type { Route } from "./route.ts";
 import type { ApiServices } from "./services.ts";
+import { answerOnSocket, OpenAnswers } from "./socket-problem.ts";
 
-const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Reading a body may take this long; a stream that is being written has no limit. */
+/** Reading a request may take this long; a stream that is being written has no limit. */
 const REQUEST_TIMEOUT_MS = 30_000;
-
-export function apiRoutes(services: ApiServices): readonly Route[] {
-  return [
-    ...platformRoutes(services),
-    ...agentRoutes(services),
-    ...conversationRoutes(services),
-    ...messageRoutes(services),
-    ...runRoutes(services),
-  ];
-}
+/** Requests that are being answered when the server closes may take this long to end. */
+const CLOSE_WAIT_MS = 5_000;
+const PARAMETER_LIMIT_CHARS = 128;
 
 export function createApi(services: ApiServices): FastifyInstance {
+  const open = new OpenAnswers();
   const app = Fastify({
     logger: false,
     bodyLimit: API_LIMITS.bodyBytes,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    forceCloseConnections: true,
-    genReqId: () => makeId("request", uuidV7Bytes(Date.now(), randomBytes(10))),
-    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 128 },
+    forceCloseConnections: "idle",
+    // A closing server and a missing host are answered below, in our words.
+    return503OnClosing: false,
+    http: { requireHostHeader: false },
+    genReqId: newRequestId,
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: PARAMETER_LIMIT_CHARS },
+    frameworkErrors(thrown, request, reply) {
+      // Sends and settles by itself: a reply is thenable only for handlers that wait for it.
+      answerProblem(services, { thrown, request, reply });
+    },
+    clientErrorHandler: (error, socket) =>
+      answerOnSocket(error, socket, { requestId: newRequestId(), version: services.version, open }),
   });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
-    try {
-      done(null, parseJsonBody(body as Buffer));
-    } catch (thrown) {
-      done(fromThrown(thrown));
-    }
-  });
-  app.addHook("onRequest", async (request, reply) => {
-    reply.header("signalbox-request-id", request.id).header("signalbox-version", services.version);
-  });
+  open.watch(app.server);
+  // An expectation nobody knows is passed over, as HTTP allows; otherwise Node answers in its own words.
+  app.server.on("checkExpectation", (request, response) => app.routing(request, response));
+  readJsonOnly(app);
   app.setErrorHandler((thrown, request, reply) => answerProblem(services, { thrown, request, reply }));
   const routes = apiRoutes(services);
+  app.addHook("onRequest", async (request, reply) => {
+    nameAnswer(services, request, reply);
+    if (services.stopping.aborted) throw new PlatformError("shutting_down");
+    if (request.raw.httpVersion === "1.1" && request.headers.host === undefined) {
+      throw new PlatformError("invalid_request", "A request names its host.", {
+        fields: [{ pointer: "Host", detail: "is missing" }],
+      });
+    }
+    if (request.is404) throw noSuchAddress(routes, request);
+  });
+  // Never reached: the hook above has answered. Without it the answer would be Fastify's own.
+  app.setNotFoundHandler((request, reply) =>
+    answerProblem(services, { thrown: new PlatformError("not_found"), request, reply }),
+  );
   const callers = new Callers({ record: services.record, secret: services.secret, monotonicMs: services.monotonicMs });
   for (const each of routes) mount(app, each, callers);
   const document = JSON.stringify(openApiDocument(routes, services.version));
-  app.get("/openapi.json", async (_request, reply) => reply.type("application/json").send(document));
-  app.setNotFoundHandler((request, reply) => {
-    const other = routes.some((each) =>
-      new RegExp(`^${each.path.replaceAll(/\{[a-z]+\}/g, "[^/]+")}$`).test(pathOf(request.url)),
-    );
-    const thrown = other
-      ? new PlatformError("method_not_allowed")
-      : new PlatformError("not_found", "There is nothing at this address.");
-    return answerProblem(services, { thrown, request, reply });
-  });
+  app.get(DESCRIPTION, async (_request, reply) => reply.type("application/json").send(document));
+  app.addHook("preClose", async () => boundClosing(app));
   return app;
 }
 
@@ -74,51 +76,47 @@ export async function listen(
   options: { readonly host: string; readonly port: number },
 ): Promise<string> {
   await app.listen(options);
+  // A listening TCP server answers with an address object.
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   return `http://${host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host}:${port}`;
 }
 
-function mount(app: FastifyInstance, definition: Route, callers: Callers): void {
-  app.route({
-    method: definition.method,
-    url: definition.path.replaceAll(/\{([a-z]+)\}/g, ":$1"),
-    async handler(request, reply) {
-      const caller = await identify(definition, callers, request);
-      const answer = await definition.handle({
-        caller,
-        params: request.params as Readonly<Record<string, string>>,
-        query: definition.query === null ? null : definition.query.parse(request.query),
-        body: definition.body === null ? null : definition.body.parse(request.body ?? null),
-        headers: request.headers,
-        requestId: request.id,
-        traceId: traceIdOf(request),
-        url: request.url,
-        reply,
-      });
-      if (answer === HIJACKED) return reply;
-      return reply
-        .code(answer.status)
-        .headers(answer.headers ?? {})
-        .type("application/json")
-        .send(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
-    },
+const DESCRIPTION = "/openapi.json";
+
+function newRequestId(): string {
+  return makeId("request", uuidV7Bytes(Date.now(), randomBytes(10)));
+}
+
+function readJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    try {
+      checkBodyHeaders(request.headers);
+      done(null, parseJsonBody(typeof body === "string" ? Buffer.from(body) : body));
+    } catch (thrown) {
+      done(fromThrown(thrown));
+    }
   });
 }
 
-const NOBODY: Caller = {
-  key: { id: "", tenantId: "", name: "", rights: [] },
-  scope: { tenantId: "", user: null },
-  actor: { keyId: "", user: null, roles: [], units: [] },
-};
+function nameAnswer(services: ApiServices, request: FastifyRequest, reply: FastifyReply): void {
+  reply.header("signalbox-request-id", request.id).header("signalbox-version", services.version);
+}
 
-async function identify(definition: Route, callers: Callers, request: FastifyRequest): Promise<Caller> {
-  if (definition.right === null) return NOBODY;
-  const header = request.headers["signalbox-actor"];
-  if (Array.isArray(header)) throw new PlatformError("invalid_actor");
-  const caller = await callers.identify({ authorization: request.headers.authorization, actor: header });
-  demand(caller, definition.right);
-  return caller;
+/** Another method of an address that exists, or an address that does not. */
+function noSuchAddress(routes: readonly Route[], request: FastifyRequest): PlatformError {
+  const path = pathOf(request.url);
+  const methods = new Set<string>();
+  if (path === DESCRIPTION) methods.add("GET").add("HEAD");
+  for (const route of routes) {
+    if (!new RegExp(`^${route.path.replaceAll(/\{[a-z]+\}/g, "[^/]+")}$`).test(path)) continue;
+    methods.add(route.method);
+    if (route.method === "GET" && route.responses[200]?.stream !== true) methods.add("HEAD");
+  }
+  if (methods.size === 0) return new PlatformError("not_found", "There is nothing at this address.");
+  const allow = [...methods].sort().join(", ");
+  return new PlatformError("method_not_allowed", `This address takes ${allow}.`, { extra: { allow } });
 }
 
 function answerProblem(
@@ -127,19 +125,22 @@ function answerProblem(
 ): FastifyReply {
   const { request, reply } = failure;
   const error = fromThrown(failure.thrown);
-  if (error.code === "internal")
-    services.log.error("a request failed", error, { request: request.id, path: pathOf(request.url) });
+  const facts = { request: request.id, path: pathOf(request.url) };
+  if (error.code === "internal") services.log.error("a request failed", error, facts);
+  else if (error.facts.status >= 500) services.log.warn("a request was refused", { ...facts, code: error.code });
   const problem = problemOf(error, { id: request.id, url: request.url });
-  if (error.retryAfterMs !== null)
-    reply.header("retry-after", String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000))));
-  if (error.code === "conversation_busy") reply.header("x-should-retry", "false");
-  return reply.code(problem.status).type("application/problem+json").send(JSON.stringify(problem));
+  nameAnswer(services, request, reply);
+  return reply
+    .code(problem.status)
+    .headers(problemHeaders(error))
+    .type("application/problem+json")
+    .send(JSON.stringify(problem));
 }
 
-function traceIdOf(request: FastifyRequest): string {
-  const header = request.headers.traceparent;
-  const match = typeof header === "string" ? TRACEPARENT.exec(header) : null;
-  return match?.[1] ?? randomBytes(16).toString("hex");
+/** Idle connections are closed at once by the server itself; those that are not get a while, and no more. */
+function boundClosing(app: FastifyInstance): void {
+  const timer = setTimeout(() => app.server.closeAllConnections(), CLOSE_WAIT_MS);
+  app.server.once("close", () => clearTimeout(timer));
 }
 
 function pathOf(url: string): string {

@@ -3,6 +3,8 @@ import type { ServerResponse } from "node:http";
 
 /** Comment frames come at least this often, also when nothing happens. */
 export const HEARTBEAT_EVERY_MS = 10_000;
+/** A reader that takes nothing for this long is cut off; it resumes where it stood. */
+export const STUCK_READER_MS = 60_000;
 const RETRY_MS = 1_000;
 
 export const SSE_HEADERS = {
@@ -39,9 +41,10 @@ export class SseResponse implements Disposable {
     if (!this.#response.write(`${id}event: ${frame.type}\ndata: ${frame.data}\n\n`)) await this.#drained();
   }
 
+  /** Says why the stream ends, and ends it. */
   close(reason: string): void {
-    if (!this.#gone.signal.aborted)
-      this.#response.end(`event: stream.closing\ndata: ${JSON.stringify({ reason })}\n\n`);
+    if (this.#gone.signal.aborted) return;
+    this.#response.end(`event: stream.closing\ndata: ${JSON.stringify({ reason })}\n\n`);
   }
 
   [Symbol.dispose](): void {
@@ -49,16 +52,16 @@ export class SseResponse implements Disposable {
     this.#response.end();
   }
 
-  #drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        this.#response.off("drain", done);
-        this.#response.off("close", done);
-        resolve();
-      };
-      this.#response.on("drain", done);
-      this.#response.on("close", done);
-      if (this.#gone.signal.aborted) done();
-    });
+  async #drained(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = (): void => resolve();
+    const stuck = setTimeout(() => this.#response.destroy(), STUCK_READER_MS);
+    this.#response.once("drain", done);
+    this.#gone.signal.addEventListener("abort", done, { once: true });
+    if (this.#gone.signal.aborted) done();
+    await promise;
+    clearTimeout(stuck);
+    this.#response.off("drain", done);
+    this.#gone.signal.removeEventListener("abort", done);
   }
 }

@@ -23,7 +23,9 @@ export async function streamEvents(
   call.reply.hijack();
   using response = new SseResponse(call.reply.raw, { ...stringHeaders(sent), ...options.headers });
   const stop = AbortSignal.any([response.gone, services.stopping]);
-  stop.addEventListener("abort", () => subscription.close(), { once: true });
+  const close = (): void => subscription.close();
+  if (stop.aborted) close();
+  stop.addEventListener("abort", close, { once: true });
   const feed = eventFeed({
     record: services.record,
     scope: call.caller.scope,

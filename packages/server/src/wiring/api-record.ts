@@ -1,79 +1,78 @@
 /** Joins the API to the store: rows become what the outside sees, and what is missing becomes `not_found`. */
-import {
-  createAgentSchema,
-  PlatformError,
-  runStatus,
-  type CreateAgent,
-  type Message,
-  type PageQuery,
-  type SnapshotTool,
-} from "@signalbox/contract";
-import type { PinnedTool as Pin, ToolStore } from "@signalbox/core";
-import type {
-  ApiRecord,
-  Once,
-  Page,
-  PinnedTool,
-  Recorded,
-  StoredAgent,
-  StoredConversation,
-  StoredEvent,
-  StoredRun,
-} from "../api/api-record.ts";
+import { PlatformError, type PageQuery } from "@signalbox/contract";
+import type { ToolStore } from "@signalbox/core";
+import type { ApiRecord, Once, Page, Recorded, StoredAgent, StoredEvent } from "../api/api-record.ts";
 import type { AgentQueries, AgentRow } from "../store/queries/agent-queries.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
-import type { ConversationQueries, ConversationRow } from "../store/queries/conversation-queries.ts";
+import type { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import type { EventQueries } from "../store/queries/event-queries.ts";
-import type { MessageQueries, MessageRow } from "../store/queries/message-queries.ts";
+import type { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
+import type { MessageQueries } from "../store/queries/message-queries.ts";
 import type { Page as RowPage, PageRequest } from "../store/queries/page.ts";
-import type { RunQueries, RunRow } from "../store/queries/run-queries.ts";
-import { wireName } from "../tool-gate/tool-definition.ts";
-
-/** Every tool of this release runs behind the tool gate, where a worker has neither credential nor route. */
-const GRADE = "contained";
+import type { RunQueries } from "../store/queries/run-queries.ts";
+import { agentOf, conversationOf, messageOf, pinnedTools, runOf, type Pins } from "./api-shapes.ts";
 
 export interface Queries {
   readonly agents: AgentQueries;
   readonly apiKeys: ApiKeyQueries;
   readonly conversations: ConversationQueries;
   readonly events: EventQueries;
+  readonly idempotency: IdempotencyQueries;
   readonly messages: MessageQueries;
   readonly runs: RunQueries;
   readonly tools: ToolStore;
 }
 
 export function createApiRecord(queries: Queries): ApiRecord {
-  const pins = async (tenantId: string): Promise<ReadonlyMap<string, Pin>> =>
-    new Map((await queries.tools.list(tenantId)).map((pin) => [`${pin.server}/${pin.tool}`, pin]));
-  const showAgents = async (tenantId: string, rows: readonly AgentRow[]): Promise<readonly StoredAgent[]> => {
-    const known = await pins(tenantId);
-    return rows.map((row) => agentOf(row, known));
-  };
+  return { ...keys(queries), ...agents(queries), ...conversations(queries), ...messages(queries), ...runs(queries) };
+}
+
+function keys(queries: Queries): Pick<ApiRecord, "apiKey" | "answered"> {
   return {
     async apiKey(hmac) {
       const row = await queries.apiKeys.findByHash(hmac);
       return row === null ? null : { id: row.keyId, tenantId: row.tenantId, name: row.name, rights: row.rights };
     },
+    answered: ({ tenantId }, key) => queries.idempotency.answered(tenantId, key),
+  };
+}
+
+function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "agents" | "answering" | "tools"> {
+  return {
     async createAgent({ tenantId }, { id, actor, definition }, once) {
-      const known = await pins(tenantId);
+      const known = await pinsOf(queries, tenantId);
       const show = (row: AgentRow): StoredAgent => agentOf(row, known);
       const { name, runtime } = definition;
-      const recorded = await queries.agents.create(
-        { tenantId, agentId: id, name, runtime, definition, actor },
-        onceOf(once, show),
-      );
-      return shown(recorded, show);
+      const row = { tenantId, agentId: id, name, runtime, definition, actor };
+      return shown(await queries.agents.create(row, onceOf(once, show)), show);
     },
     async agent({ tenantId }, idOrName) {
-      const row = present(await queries.agents.find(tenantId, idOrName));
-      return present((await showAgents(tenantId, [row]))[0] ?? null);
+      const [row, known] = await Promise.all([queries.agents.find(tenantId, idOrName), pinsOf(queries, tenantId)]);
+      return agentOf(present(row), known);
     },
     async agents({ tenantId }, page) {
-      const rows = await queries.agents.list(tenantId, requestOf(page));
-      return { data: await showAgents(tenantId, rows.items), nextCursor: rows.nextCursor };
+      const known = await pinsOf(queries, tenantId);
+      return pageOf(await queries.agents.list(tenantId, requestOf(page)), (row) => agentOf(row, known));
     },
-    async createConversation(scope, { id, actor, definition }, once) {
+    async answering(scope, conversationId) {
       const { tenantId } = scope;
+      const [conversation, known] = await Promise.all([
+        queries.conversations.find(scope, conversationId),
+        pinsOf(queries, tenantId),
+      ]);
+      const agent = agentOf(present(await queries.agents.find(tenantId, present(conversation).agentId)), known);
+      const references = agent.tools.map((tool) => tool.reference);
+      return { agent, tools: pinnedTools(references, known) };
+    },
+    async tools({ tenantId }, references) {
+      return pinnedTools(references, await pinsOf(queries, tenantId));
+    },
+  };
+}
+
+function conversations(queries: Queries): Pick<ApiRecord, "createConversation" | "conversation" | "conversations"> {
+  return {
+    async createConversation({ tenantId }, { id, actor, definition }, once) {
       const agent = await queries.agents.find(tenantId, definition.agent);
       if (agent === null) {
         throw new PlatformError("not_found", `There is no agent "${definition.agent}".`, {
@@ -90,10 +89,37 @@ export function createApiRecord(queries: Queries): ApiRecord {
     async conversations(scope, page) {
       return pageOf(await queries.conversations.list(scope, requestOf(page)), conversationOf);
     },
+  };
+}
+
+function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "events"> {
+  return {
     async messages(scope, conversationId, page) {
       present(await queries.events.head(scope, conversationId));
       return pageOf(await queries.messages.list(scope, conversationId, requestOf(page)), messageOf);
     },
+    async accepted(scope, { messageId, runId }) {
+      const [message, run] = await Promise.all([
+        queries.messages.find(scope, messageId),
+        queries.runs.find(scope, runId),
+      ]);
+      return { message: messageOf(present(message)), run: runOf(present(run)) };
+    },
+    async events(scope, conversationId, range) {
+      const events = await queries.events.after(scope, conversationId, {
+        afterSequence: range.after,
+        limit: range.limit,
+      });
+      return events.map((event): StoredEvent => {
+        if (event.sequence === null) throw new PlatformError("internal", "The log holds an event without a sequence.");
+        return { sequence: event.sequence, type: event.type, runId: event.runId, json: JSON.stringify(event) };
+      });
+    },
+  };
+}
+
+function runs(queries: Queries): Pick<ApiRecord, "run" | "runs"> {
+  return {
     async run(scope, id) {
       return runOf(present(await queries.runs.find(scope, id)));
     },
@@ -101,127 +127,11 @@ export function createApiRecord(queries: Queries): ApiRecord {
       const filter = conversation === null ? {} : { conversationId: conversation };
       return pageOf(await queries.runs.list(scope, requestOf(page), filter), runOf);
     },
-    async accepted(scope, messageId, runId) {
-      const [message, run] = await Promise.all([
-        queries.messages.find(scope, messageId),
-        queries.runs.find(scope, runId),
-      ]);
-      return { message: messageOf(present(message)), run: runOf(present(run)) };
-    },
-    async events(scope, conversationId, after, limit) {
-      const events = await queries.events.after(scope, conversationId, { afterSequence: after, limit });
-      return events.map((event): StoredEvent => {
-        if (event.sequence === null) throw new PlatformError("internal", "The log holds an event without a sequence.");
-        return { sequence: event.sequence, type: event.type, runId: event.runId, json: JSON.stringify(event) };
-      });
-    },
-    async tools({ tenantId }, references) {
-      const known = await pins(tenantId);
-      return references.flatMap((reference) => {
-        const pin = known.get(reference);
-        const name = pin === undefined ? null : wireName(pin.server, pin.tool);
-        return pin === undefined || name === null ? [] : [pinnedTool({ reference, name, pin })];
-      });
-    },
   };
 }
 
-function agentOf(row: AgentRow, pins: ReadonlyMap<string, Pin>): StoredAgent {
-  // Stored by `createAgent` from exactly this schema; parsing again fills defaults of fields that came later.
-  const definition: CreateAgent = createAgentSchema.parse(row.definition);
-  return {
-    id: row.agentId,
-    name: row.name,
-    revision: row.revision,
-    runtime: row.runtime,
-    model: definition.model,
-    instructions: definition.instructions,
-    tools: definition.tools.map((reference) => ({
-      reference,
-      effect: pins.get(reference)?.effect ?? "irreversible",
-      grade: GRADE,
-    })),
-    maxOutputTokens: definition.maxOutputTokens,
-    createdAt: timeOf(row.createdAtMs),
-  };
-}
-
-function conversationOf(row: ConversationRow): StoredConversation {
-  return {
-    id: row.conversationId,
-    title: row.title,
-    agent: { id: row.agentId, name: row.agentName },
-    participants: row.participant === null ? [] : [{ user: row.participant }],
-    activeRun: row.activeRun === null ? null : { id: row.activeRun.runId, status: runStatus(row.activeRun.state) },
-    queue: row.queue.map((each) => ({ ...each })),
-    lastSequence: row.lastSequence,
-    metadata: { ...row.metadata },
-    createdAt: timeOf(row.createdAtMs),
-    updatedAt: timeOf(row.updatedAtMs),
-  };
-}
-
-function messageOf(row: MessageRow): Message {
-  return {
-    id: row.messageId,
-    conversationId: row.conversationId,
-    runId: row.runId,
-    role: row.role,
-    content: row.text,
-    partial: row.partial,
-    metadata: { ...row.metadata },
-    createdAt: timeOf(row.createdAtMs),
-  };
-}
-
-function runOf(row: RunRow): StoredRun {
-  return {
-    id: row.runId,
-    conversationId: row.conversationId,
-    messageId: row.messageId,
-    agent: { id: row.agentId, name: row.agentName, revision: row.agentRevision },
-    runtime: row.runtime,
-    requested: { ...row.requested },
-    granted: { ...row.granted },
-    servedModel: row.servedModel,
-    status: runStatus(row.state),
-    reason: row.reason,
-    generation: row.generation,
-    owner: row.owner,
-    attempt: row.attempt,
-    rung: row.rung,
-    containment: GRADE,
-    cancelRequestedAt: timeOrNull(row.cancelRequestedAtMs),
-    usage: { ...row.usage, modelCalls: row.modelCallCount, toolCalls: row.toolCallCount },
-    costMicros: row.costMicros,
-    answerMessageId: row.answerMessageId,
-    error: row.error,
-    traceId: row.traceId,
-    acceptedAt: timeOf(row.acceptedAtMs),
-    startedAt: timeOrNull(row.startedAtMs),
-    finishedAt: timeOrNull(row.finishedAtMs),
-    cursor: row.cursor,
-  };
-}
-
-function pinnedTool(found: { readonly reference: string; readonly name: string; readonly pin: Pin }): PinnedTool {
-  const { reference, name, pin } = found;
-  const { description, inputSchema } = pin.definition;
-  const tool: SnapshotTool = {
-    name,
-    server: pin.server,
-    tool: pin.tool,
-    title: pin.title,
-    description: typeof description === "string" ? description : "",
-    effect: pin.effect,
-    definitionHash: pin.definitionHash,
-    inputSchema: isRecord(inputSchema) ? inputSchema : { type: "object" },
-  };
-  return { ...tool, reference };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+async function pinsOf(queries: Queries, tenantId: string): Promise<Pins> {
+  return new Map((await queries.tools.list(tenantId)).map((pin) => [`${pin.server}/${pin.tool}`, pin]));
 }
 
 function onceOf<Row, Shown>(once: Once<Shown> | null, show: (row: Row) => Shown): Once<Row> | null {
@@ -245,12 +155,4 @@ function requestOf(page: PageQuery): PageRequest {
 
 function pageOf<Row, Shown>(page: RowPage<Row>, show: (row: Row) => Shown): Page<Shown> {
   return { data: page.items.map(show), nextCursor: page.nextCursor };
-}
-
-function timeOf(atMs: number): string {
-  return new Date(atMs).toISOString();
-}
-
-function timeOrNull(atMs: number | null): string | null {
-  return atMs === null ? null : timeOf(atMs);
 }

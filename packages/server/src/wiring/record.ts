@@ -14,6 +14,7 @@ import { AgentQueries } from "../store/queries/agent-queries.ts";
 import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import { EventQueries } from "../store/queries/event-queries.ts";
+import { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import { MessageQueries } from "../store/queries/message-queries.ts";
 import { RunQueries } from "../store/queries/run-queries.ts";
 import { ToolQueries } from "../store/queries/tool-queries.ts";
@@ -86,6 +87,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       apiKeys: new ApiKeyQueries(tenants, pools.run),
       conversations: new ConversationQueries(tenants),
       events: new EventQueries(pools.app),
+      idempotency: new IdempotencyQueries(tenants),
       messages: new MessageQueries(tenants),
       runs: new RunQueries(tenants),
       tools: new ToolQueries(tenants),

@@ -1,14 +1,25 @@
 /** Sending a message: the intent is narrowed by name, admitted in one transaction, and only then acknowledged. */
-import { acceptedMessageSchema, isId, PlatformError, sendMessageSchema, type SendMessage } from "@signalbox/contract";
-import type { Admission } from "@signalbox/core";
+import {
+  acceptedMessageSchema,
+  isId,
+  platformEventSchema,
+  PlatformError,
+  sendMessageSchema,
+  type SendMessage,
+} from "@signalbox/contract";
+import type { Admission, AgentRevision } from "@signalbox/core";
+import { prefersStream } from "../accept.ts";
+import type { Scope } from "../api-record.ts";
 import { postKey } from "../idempotency.ts";
-import { HIJACKED, route, type Route, type RouteCall } from "../route.ts";
 import { RUN_LIMITS } from "../limits.ts";
+import { demandTools } from "../pinned-tools.ts";
+import { HIJACKED, route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { acknowledgedRun, eventsUrl } from "../shapes.ts";
 import { streamEvents } from "../stream.ts";
-import { pinnedTools } from "./agents.ts";
 import { conversationId } from "./conversations.ts";
+
+type SendCall = RouteCall<SendMessage, null>;
 
 export function messageRoutes(services: ApiServices): readonly Route[] {
   return [
@@ -21,73 +32,77 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
       query: null,
       body: sendMessageSchema,
       responses: {
+        200: { description: "Accepted, and the run's events as SSE frames", schema: platformEventSchema, stream: true },
         202: { description: "Accepted: the message is recorded and will be answered", schema: acceptedMessageSchema },
       },
-      async handle(call) {
-        const accepted = await admit(services, call);
-        const headers = {
-          location: `/v1/runs/${accepted.runId}`,
-          ...(accepted.kind === "replayed" ? { "idempotent-replayed": "true" } : {}),
-        };
-        const conversation = conversationId(call.params.conversation);
-        if (wantsStream(call.headers.accept)) {
-          await streamEvents(services, call, {
-            conversationId: conversation,
-            after: accepted.cursor,
-            follow: true,
-            untilRun: accepted.runId,
-            headers: { ...headers, "content-location": eventsUrl(conversation, accepted.cursor) },
-          });
-          return HIJACKED;
-        }
-        const shown = await services.record.accepted(call.caller.scope, accepted.messageId, accepted.runId);
-        return {
-          status: 202,
-          body: {
-            message: shown.message,
-            run: acknowledgedRun(shown.run, accepted.accepted),
-            accepted: accepted.accepted,
-            eventsUrl: eventsUrl(conversation, accepted.cursor),
-          },
-          headers,
-        };
-      },
+      handle: (call) => send(services, call),
     }),
   ];
 }
 
-async function admit(services: ApiServices, call: RouteCall<SendMessage, null>): Promise<Admission> {
-  const { content: _, metadata, id: minted, ...asked } = call.body;
+async function send(services: ApiServices, call: SendCall): Promise<Answer | typeof HIJACKED> {
+  const conversation = conversationId(call.params.conversation);
+  const admission = await admit(services, conversation, call);
+  const url = eventsUrl(conversation, admission.cursor);
+  const headers = {
+    location: `/v1/runs/${admission.runId}`,
+    ...(admission.kind === "replayed" ? { "idempotent-replayed": "true" } : {}),
+  };
+  if (prefersStream(call.headers.accept)) {
+    await streamEvents(services, call, {
+      conversationId: conversation,
+      after: admission.cursor,
+      follow: true,
+      untilRun: admission.runId,
+      headers: { ...headers, "content-location": url },
+    });
+    return HIJACKED;
+  }
+  const { accepted, messageId, runId } = admission;
+  const shown = await services.record.accepted(call.caller.scope, { messageId, runId });
+  const run = acknowledgedRun(shown.run, accepted);
+  return { status: 202, body: { message: shown.message, run, accepted, eventsUrl: url }, headers };
+}
+
+async function admit(services: ApiServices, conversation: string, call: SendCall): Promise<Admission> {
+  const { content: _, metadata, id, ...asked } = call.body;
   const { scope, actor } = call.caller;
-  const conversation = await services.record.conversation(scope, conversationId(call.params.conversation));
-  const agent = await services.record.agent(scope, conversation.agent.id);
-  const tools = await pinnedTools(
-    services,
-    scope,
-    agent.tools.map((tool) => tool.reference),
-  );
-  const header = call.headers["idempotency-key"] ?? (minted === undefined ? undefined : mintedKey(minted));
+  const minted = mintedKey(id);
   return services.admission.submit({
     tenantId: scope.tenantId,
-    conversationId: conversation.id,
+    conversationId: conversation,
     actor,
-    agent: {
-      agentId: agent.id,
-      name: agent.name,
-      revision: agent.revision,
-      runtime: agent.runtime,
-      instructions: agent.instructions,
-      model: agent.model,
-      maxOutputTokens: agent.maxOutputTokens,
-      tools,
-      limits: RUN_LIMITS,
-    },
+    agent: await agentOf(services, scope, conversation),
     text: textOf(call.body),
     metadata: metadata ?? {},
     asked,
     traceId: call.traceId,
-    idempotency: postKey({ header, route: `sendMessage ${conversation.id}`, body: call.body, digest: services.digest }),
+    idempotency: postKey({
+      header: call.headers["idempotency-key"] ?? minted,
+      route: `sendMessage ${conversation}`,
+      body: call.given,
+      scope,
+      digest: services.digest,
+    }),
   });
+}
+
+/** The conversation's agent as it is today: what the run's snapshot is frozen from. Errors: `not_found`. */
+async function agentOf(services: ApiServices, scope: Scope, conversation: string): Promise<AgentRevision> {
+  const { agent, tools } = await services.record.answering(scope, conversation);
+  const { id, name, revision, runtime, instructions, model, maxOutputTokens } = agent;
+  const references = agent.tools.map((tool) => tool.reference);
+  return {
+    agentId: id,
+    name,
+    revision,
+    runtime,
+    instructions,
+    model,
+    maxOutputTokens,
+    tools: demandTools(references, tools),
+    limits: RUN_LIMITS,
+  };
 }
 
 function textOf(body: SendMessage): string {
@@ -100,26 +115,9 @@ function textOf(body: SendMessage): string {
   return text;
 }
 
-/** A client-minted message id counts as an idempotency key. */
-function mintedKey(id: string): string {
-  if (!isId("message", id)) {
-    throw new PlatformError(
-      "invalid_request",
-      "A client-minted message id is msg_ and 32 lower-case hex digits of a UUIDv7.",
-      {
-        fields: [{ pointer: "/id", detail: "not a message id" }],
-      },
-    );
-  }
-  return id;
-}
-
-function wantsStream(accept: string | undefined): boolean {
-  return (
-    accept !== undefined &&
-    accept
-      .toLowerCase()
-      .split(",")
-      .some((each) => each.trim().startsWith("text/event-stream"))
-  );
+/** A client-minted message id counts as an idempotency key where there is no other. */
+function mintedKey(id: string | undefined): string | undefined {
+  if (id === undefined || isId("message", id)) return id;
+  const detail = "A client-minted message id is msg_ and 32 lower-case hex digits of a UUIDv7.";
+  throw new PlatformError("invalid_request", detail, { fields: [{ pointer: "/id", detail: "not a message id" }] });
 }

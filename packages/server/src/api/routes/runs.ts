@@ -1,87 +1,99 @@
+/** Runs: listing, reading, and asking for their end. */
 import { isId, pageQuerySchema, PlatformError, runPageSchema, runSchema, type RunId } from "@signalbox/contract";
 import { z } from "zod";
-import { route, type Route } from "../route.ts";
+import type { Page, StoredRun } from "../api-record.ts";
+import { route, type Answer, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { showRun } from "../shapes.ts";
 import { conversationId } from "./conversations.ts";
 
 const runsQuerySchema = pageQuerySchema.extend({ conversation: z.string().max(64).optional() });
+const PAGE = { 200: { description: "A page of runs", schema: runPageSchema } };
 
 export function runRoutes(services: ApiServices): readonly Route[] {
-  const page = { 200: { description: "A page of runs", schema: runPageSchema } };
-  return [
-    route({
-      method: "GET",
-      path: "/v1/runs",
-      operationId: "listRuns",
-      summary: "List runs, of one conversation or of all",
-      right: "read",
-      query: runsQuerySchema,
-      body: null,
-      responses: page,
-      async handle(call) {
-        const { conversation, ...query } = call.query;
-        const runs = await services.record.runs(call.caller.scope, {
-          ...query,
-          conversation: conversation === undefined ? null : conversationId(conversation),
-        });
-        return { status: 200, body: { data: runs.data.map(showRun), nextCursor: runs.nextCursor } };
-      },
-    }),
-    route({
-      method: "GET",
-      path: "/v1/conversations/{conversation}/runs",
-      operationId: "listConversationRuns",
-      summary: "List the runs of a conversation",
-      right: "read",
-      query: pageQuerySchema,
-      body: null,
-      responses: page,
-      async handle(call) {
-        const id = conversationId(call.params.conversation);
-        await services.record.conversation(call.caller.scope, id);
-        const runs = await services.record.runs(call.caller.scope, { ...call.query, conversation: id });
-        return { status: 200, body: { data: runs.data.map(showRun), nextCursor: runs.nextCursor } };
-      },
-    }),
-    route({
-      method: "GET",
-      path: "/v1/runs/{run}",
-      operationId: "getRun",
-      summary: "Get a run",
-      right: "read",
-      query: null,
-      body: null,
-      responses: { 200: { description: "The run", schema: runSchema } },
-      async handle(call) {
-        return { status: 200, body: showRun(await services.record.run(call.caller.scope, runId(call.params.run))) };
-      },
-    }),
-    route({
-      method: "POST",
-      path: "/v1/runs/{run}/cancel",
-      operationId: "cancelRun",
-      summary: "Ask for the end of a run; a run that has ended stays as it is",
-      right: "write",
-      query: null,
-      body: null,
-      responses: {
-        200: { description: "The run has ended", schema: runSchema },
-        202: { description: "The run's owner ends it; nothing new is authorised for it any more", schema: runSchema },
-      },
-      async handle(call) {
-        const id = runId(call.params.run);
-        // A run that the caller may not see does not exist for them, so it is looked up before it is touched.
-        await services.record.run(call.caller.scope, id);
-        const { tenantId } = call.caller.scope;
-        const outcome = await services.admission.cancel({ tenantId, actor: call.caller.actor, runId: id });
-        return {
-          status: outcome.kind === "requested" ? 202 : 200,
-          body: showRun(await services.record.run(call.caller.scope, id)),
-        };
-      },
-    }),
-  ];
+  return [listRuns(services), listConversationRuns(services), getRun(services), cancelRun(services)];
+}
+
+function listRuns(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/runs",
+    operationId: "listRuns",
+    summary: "List runs, of one conversation or of all",
+    right: "read",
+    query: runsQuerySchema,
+    body: null,
+    responses: PAGE,
+    async handle(call) {
+      const { conversation, ...query } = call.query;
+      const id = conversation === undefined ? null : conversationId(conversation);
+      return pageOf(await services.record.runs(call.caller.scope, { ...query, conversation: id }));
+    },
+  });
+}
+
+function listConversationRuns(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/conversations/{conversation}/runs",
+    operationId: "listConversationRuns",
+    summary: "List the runs of a conversation",
+    right: "read",
+    query: pageQuerySchema,
+    body: null,
+    responses: PAGE,
+    async handle(call) {
+      const id = conversationId(call.params.conversation);
+      // Without this, the runs of a conversation that does not exist would be an empty page.
+      await services.record.conversation(call.caller.scope, id);
+      return pageOf(await services.record.runs(call.caller.scope, { ...call.query, conversation: id }));
+    },
+  });
+}
+
+function getRun(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/runs/{run}",
+    operationId: "getRun",
+    summary: "Get a run",
+    right: "read",
+    query: null,
+    body: null,
+    responses: { 200: { description: "The run", schema: runSchema } },
+    async handle(call) {
+      return { status: 200, body: showRun(await services.record.run(call.caller.scope, runId(call.params.run))) };
+    },
+  });
+}
+
+function cancelRun(services: ApiServices): Route {
+  return route({
+    method: "POST",
+    path: "/v1/runs/{run}/cancel",
+    operationId: "cancelRun",
+    summary: "Ask for the end of a run; a run that has ended stays as it is",
+    right: "write",
+    query: null,
+    body: null,
+    responses: {
+      200: { description: "The run has ended", schema: runSchema },
+      202: { description: "The run's owner ends it; nothing new is authorised for it any more", schema: runSchema },
+    },
+    async handle(call) {
+      const { scope, actor } = call.caller;
+      const id = runId(call.params.run);
+      // A run that the caller may not see does not exist for them, so it is looked up before it is touched.
+      await services.record.run(scope, id);
+      const outcome = await services.admission.cancel({ tenantId: scope.tenantId, actor, runId: id });
+      const run = showRun(await services.record.run(scope, id));
+      return { status: outcome.kind === "requested" ? 202 : 200, body: run };
+    },
+  });
+}
+
+function pageOf(page: Page<StoredRun>): Answer {
+  return { status: 200, body: { data: page.data.map(showRun), nextCursor: page.nextCursor } };
 }
 
 function runId(text: string | undefined): RunId {

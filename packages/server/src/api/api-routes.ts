@@ -1,0 +1,18 @@
+/** Every address of the API: mounted by the server, described by `/openapi.json`, enumerated by the access tests. */
+import type { Route } from "./route.ts";
+import { agentRoutes } from "./routes/agents.ts";
+import { conversationRoutes } from "./routes/conversations.ts";
+import { messageRoutes } from "./routes/messages.ts";
+import { platformRoutes } from "./routes/platform.ts";
+import { runRoutes } from "./routes/runs.ts";
+import type { ApiServices } from "./services.ts";
+
+export function apiRoutes(services: ApiServices): readonly Route[] {
+  return [
+    ...platformRoutes(services),
+    ...agentRoutes(services),
+    ...conversationRoutes(services),
+    ...messageRoutes(services),
+    ...runRoutes(services),
+  ];
+}
