@@ -21,11 +21,18 @@ export function createVirtualTime(seed = 1): VirtualTime {
   const tell = (_life: Life | null, what: () => string | null): void => {
     lines.push(what() ?? "");
   };
+  // What is ready goes on before time does.
+  const settle = (): Promise<boolean> => {
+    let over = false;
+    scheduler.after(0, null, () => (over = true));
+    return scheduler.run(() => over, scheduler.nowMs);
+  };
   const machine = createMachine({ scheduler, life, random: createSeeded(seed), skewMs: 0, tell });
   return {
     ...machine,
     lines,
     async pass(durationMs) {
+      await settle();
       const untilMs = scheduler.nowMs + durationMs;
       let over = false;
       scheduler.after(durationMs, null, () => (over = true));
@@ -33,10 +40,11 @@ export function createVirtualTime(seed = 1): VirtualTime {
     },
     async until(work, limitMs = LIMIT_MS) {
       const state = { settled: false };
-      const settle = (): void => {
+      const note = (): void => {
         state.settled = true;
       };
-      work.then(settle, settle);
+      work.then(note, note);
+      await settle();
       if (!(await scheduler.run(() => state.settled, scheduler.nowMs + limitMs)) && !state.settled) {
         throw new Error(`nothing came of it in ${limitMs} ms of virtual time`);
       }

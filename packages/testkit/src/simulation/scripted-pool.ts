@@ -1,0 +1,93 @@
+/** A worker pool whose one worker does what a test says, and remembers what was asked of it. */
+import { PlatformError } from "@signalbox/contract";
+import type {
+  CancelSignal,
+  Seat,
+  SessionRequest,
+  StepOutput,
+  StepRequest,
+  StepResult,
+  WorkerEvent,
+  WorkerPool,
+} from "@signalbox/core";
+
+export interface ScriptedStep {
+  readonly request: StepRequest;
+  readonly signal: CancelSignal;
+  readonly say: (event: WorkerEvent) => void;
+  readonly slotTokenHash: string;
+}
+
+export interface PoolScript {
+  readonly runtime: string;
+  readonly room?: number;
+  /** Opens the session; rejects to say that it cannot. */
+  readonly open?: (request: SessionRequest) => Promise<void>;
+  /** Plays one step; a rejection is a lost worker's. */
+  readonly step: (step: ScriptedStep) => Promise<StepResult>;
+}
+
+export class ScriptedPool implements WorkerPool {
+  readonly opened: SessionRequest[] = [];
+  readonly steps: StepRequest[] = [];
+  readonly terminated: string[] = [];
+  leftCount = 0;
+  seatCount = 0;
+  readonly #script: PoolScript;
+
+  constructor(script: PoolScript) {
+    this.#script = script;
+  }
+
+  room(): Readonly<Record<string, number>> {
+    return { [this.#script.runtime]: (this.#script.room ?? 1) - (this.seatCount - this.leftCount) };
+  }
+
+  async seat(): Promise<Seat> {
+    if ((this.room()[this.#script.runtime] ?? 0) <= 0) throw new PlatformError("no_worker");
+    this.seatCount += 1;
+    const slotTokenHash = String(this.seatCount).padStart(64, "0");
+    return {
+      workerId: "worker 1",
+      slotTokenHash,
+      open: async (request) => {
+        this.opened.push(request);
+        await this.#script.open?.(request);
+      },
+      step: (request, signal) => this.#play({ request, signal, slotTokenHash }),
+      leave: () => (this.leftCount += 1),
+      terminate: async (reason) => {
+        this.terminated.push(reason);
+      },
+    };
+  }
+
+  async *#play(step: Omit<ScriptedStep, "say">): AsyncIterable<StepOutput> {
+    this.steps.push(step.request);
+    const said: StepOutput[] = [];
+    let more = Promise.withResolvers<void>();
+    const say = (event: WorkerEvent): void => {
+      said.push({ kind: "event", event });
+      more.resolve();
+    };
+    const played = this.#script.step({ ...step, say });
+    const state: { result: StepResult | null } = { result: null };
+    const ended = played.then((result) => {
+      state.result = result;
+    });
+    for (;;) {
+      await Promise.race([ended, more.promise]);
+      more = Promise.withResolvers<void>();
+      yield* said.splice(0);
+      if (state.result !== null) {
+        yield { kind: "result", result: state.result };
+        return;
+      }
+    }
+  }
+}
+
+/** The result of a step that answered. */
+export function answered(answer: string, changes: Partial<StepResult> = {}): StepResult {
+  return { outcome: "done", answer, stopReason: "end_turn", leaf: null, servedModel: "one", error: null, ...changes };
+}
