@@ -12,7 +12,6 @@ export interface OutgoingRequest {
 }
 
 const IDLE_SOCKETS_MAX = 64;
-const IDLE_SOCKET_MS = 30_000;
 
 export class HttpClient implements Disposable {
   readonly #plain = new HttpAgent({ keepAlive: true, maxFreeSockets: IDLE_SOCKETS_MAX });
@@ -46,7 +45,6 @@ export class HttpClient implements Disposable {
       request.on("error", (error: NodeJS.ErrnoException) => {
         reject(request.reusedSocket && error.code === "ECONNRESET" ? new ClosedWhileIdle(error) : error);
       });
-      request.on("socket", (socket) => socket.setKeepAlive(true, IDLE_SOCKET_MS));
       request.end(body ?? undefined);
     });
   }
