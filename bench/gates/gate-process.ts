@@ -39,7 +39,7 @@ export async function startGateProcess(options: GateProcessOptions): Promise<Gat
   if (!("host" in config)) throw new Error("the gates are measured on the embedded database");
   const where = `host=${encodeURIComponent(config.host)}&port=${config.port}&user=${config.user}`;
   const gates = stack.use(
-    await MeasuredProcess.start("gate-main", {
+    await MeasuredProcess.start("./gate-main.ts", {
       BENCH_DATABASE_URL: `postgresql:///${config.database}?${where}`,
       BENCH_MODEL_URL: options.modelUrl,
       BENCH_TOOL_SERVERS: JSON.stringify(options.toolServers),

@@ -20,9 +20,12 @@ export class MeasuredProcess implements AsyncDisposable {
     this.up = up;
   }
 
-  /** `main` is a module beside this one that calls `serveOrders`. */
-  static async start(main: string, environment: Readonly<Record<string, string>>): Promise<MeasuredProcess> {
-    const child = fork(fileURLToPath(new URL(`./${main}.ts`, import.meta.url)), [], {
+  /** `main` is a module beside this one, `./…-main.ts`, that calls `serveOrders`. */
+  static async start(
+    main: `./${string}-main.ts`,
+    environment: Readonly<Record<string, string>>,
+  ): Promise<MeasuredProcess> {
+    const child = fork(fileURLToPath(new URL(main, import.meta.url)), [], {
       execArgv: ["--conditions=@signalbox/source"],
       env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...environment },
       stdio: ["ignore", "ignore", "inherit", "ipc"],

@@ -45,7 +45,7 @@ async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
       },
     }),
   );
-  const relay = stack.use(await MeasuredProcess.start("relay-main", { BENCH_UPSTREAM_URL: neighbour.url }));
+  const relay = stack.use(await MeasuredProcess.start("./relay-main.ts", { BENCH_UPSTREAM_URL: neighbour.url }));
   const relayed = await measureRelay(relay, options);
   yield relayed;
   for (const way of WAYS.filter((each) => options.wants(`P-6/${each}`))) {

@@ -1,5 +1,4 @@
 /** A model gate in front of a scripted model, and an engine that asks it, as one disposable thing. */
-import type { Server } from "node:http";
 import { startSim, type RawAnswer, type Script, type Sim } from "@signalbox/testkit";
 import type { Snapshot } from "@signalbox/contract";
 import type { Log } from "@signalbox/core";
@@ -177,11 +176,4 @@ export async function until(holds: () => boolean, withinMs = 5_000): Promise<voi
     }
     await systemClock.sleep(2);
   }
-}
-
-export function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

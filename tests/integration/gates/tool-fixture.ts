@@ -213,7 +213,7 @@ export async function rpc(url: string, method: string, options: RpcOptions = {})
   return readRpc(await post(url, method, options));
 }
 
-export async function readRpc(response: Response): Promise<RpcAnswer> {
+async function readRpc(response: Response): Promise<RpcAnswer> {
   const body = await response.text();
   const json =
     response.headers.get("content-type")?.startsWith("text/event-stream") === true

@@ -95,7 +95,7 @@ export function codeOfErrorType(type: string): ErrorCode {
   return CODE_OF_TYPE[type] ?? "provider_error";
 }
 
-export function errorJson(error: WireError): string {
+function errorJson(error: WireError): string {
   return JSON.stringify({ type: "error", error: { type: error.type, message: error.message, code: error.code } });
 }
 
@@ -126,7 +126,7 @@ export function sendError(response: ServerResponse, error: WireError): void {
  * How long a provider asks to wait, in whole seconds and never less; `null` when it says nothing that makes sense. A
  * wait that is far too long is passed on as it is: the engine then gives up instead of asking too early.
  */
-export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | null {
+function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | null {
   const milliseconds = headers["retry-after-ms"];
   if (typeof milliseconds === "string" && /^\d+(\.\d+)?$/.test(milliseconds)) {
     return Math.ceil(Number(milliseconds) / 1_000);
