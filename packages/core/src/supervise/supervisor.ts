@@ -93,15 +93,16 @@ class RunSupervisor implements Supervisor {
     await this.drain();
   }
 
+  /** Each wait has a bound: a call that the record never answers must not keep a process from leaving. */
   async #leave(): Promise<void> {
     const { drainMs, haltWaitMs } = this.#limits;
-    await this.#claiming?.stop();
+    await within(this.#claiming?.stop() ?? Promise.resolve(), haltWaitMs, this.#ports);
     if (!(await within(this.#allEnded(), drainMs, this.#ports))) {
       this.#halt("drain");
       await within(this.#allEnded(), haltWaitMs, this.#ports);
     }
-    await Promise.all(this.#others.map((loop) => loop.stop()));
-    await this.#presence[Symbol.asyncDispose]();
+    await within(Promise.all(this.#others.map((loop) => loop.stop())), haltWaitMs, this.#ports);
+    await within(this.#presence[Symbol.asyncDispose](), haltWaitMs, this.#ports);
   }
 
   async #claim(): Promise<number> {
