@@ -94,7 +94,10 @@ export class RemoteSeat implements Seat {
           generation: BigInt(session.generation),
           runId: request.runId,
           turnId: request.turnId,
-          input: { case: "message", value: { parts: [...request.parts] } },
+          input:
+            request.continueReason === null
+              ? { case: "message", value: { parts: [...request.parts] } }
+              : { case: "continue", value: { reason: request.continueReason } },
         },
         { signal: connection.lost, timeoutMs: 0 },
       );
