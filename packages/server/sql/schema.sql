@@ -333,7 +333,8 @@ CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
 CREATE INDEX conversation_participant ON signalbox.conversation USING btree (tenant_id, participant, id) WHERE (participant IS NOT NULL);
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
-CREATE INDEX model_call_open ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX model_call_open ON signalbox.model_call USING btree (run_id) WHERE (state = 'executing'::text);
+CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
 CREATE INDEX ownership_owner ON signalbox.ownership USING btree (owner) WHERE (owner IS NOT NULL);
 CREATE INDEX ownership_ready ON signalbox.ownership USING btree (runtime, ready_at) WHERE (ready_at IS NOT NULL);
@@ -342,7 +343,7 @@ CREATE UNIQUE INDEX run_one_active ON signalbox.run USING btree (conversation_id
 CREATE INDEX run_queue ON signalbox.run USING btree (conversation_id, "position") WHERE (state = 'queued'::text);
 CREATE INDEX run_tenant ON signalbox.run USING btree (tenant_id, id);
 CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
-CREATE INDEX tool_call_open ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
 
 create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run);
@@ -562,11 +563,9 @@ CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempoten
  STABLE
 RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).body_hash = p_body_hash) AND ((p_known).run_id IS NOT NULL)) THEN json_build_object('kind', 'replayed', 'messageId', (p_known).message_id, 'runId', (p_known).run_id, 'accepted', (p_known).accepted, 'position', (p_known)."position", 'cursor', (p_known).cursor, 'claim', NULL::unknown) ELSE json_build_object('code', 'idempotency_key_reused') END
 ;
-CREATE OR REPLACE FUNCTION signalbox.append_group(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+CREATE OR REPLACE FUNCTION signalbox.append_events(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
  RETURNS TABLE(conversation_id text, last_sequence bigint)
  LANGUAGE plpgsql
- SET enable_nestloop TO 'off'
- SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
 begin
   perform from signalbox.ownership o
@@ -601,6 +600,32 @@ begin
   )
   select batch.conversation, counted.last
   from batch left join counted on counted.id = batch.conversation;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_few(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_group(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+ SET enable_nestloop TO 'off'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET jit TO 'off'
+AS $function$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.append_transcript(p_token_hash text, p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
@@ -1484,7 +1509,7 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.quoted(p_text text)
  RETURNS text
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ STABLE PARALLEL SAFE
 RETURN COALESCE((to_json(p_text))::text, 'null'::text)
 ;
 CREATE OR REPLACE FUNCTION signalbox.read_events(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer)
@@ -1954,7 +1979,7 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.unix_ms(p_at timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ STABLE PARALLEL SAFE
 RETURN ((EXTRACT(epoch FROM p_at) * (1000)::numeric))::bigint
 ;
 CREATE OR REPLACE FUNCTION signalbox.unregister_process(p_process integer)

@@ -72,8 +72,8 @@ proves("INV-05", {
     await using own = await RecordWorld.open();
     switch (sabotage) {
       case "append_without_generation":
-        await own.sabotage("append_group", "and o.generation = b.generation", "");
-        await own.sabotage("append_group", "and r.generation = b.generation", "");
+        await own.sabotage("append_events", "and o.generation = b.generation", "");
+        await own.sabotage("append_events", "and r.generation = b.generation", "");
         break;
       case "transcript_without_fence":
         await own.sabotage("enter_gate", "v_generation <> v_slot.generation or", "");

@@ -54,7 +54,7 @@ proves("INV-09", {
     await using own = await RecordWorld.open();
     if (sabotage === "events_out_of_order") {
       await own.sabotage(
-        "append_group",
+        "append_events",
         "p_data[counted.offset_before + n.n]",
         "p_data[counted.offset_before + counted.count + 1 - n.n]",
       );

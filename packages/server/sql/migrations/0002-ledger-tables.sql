@@ -27,7 +27,8 @@ create table signalbox.model_call (
   constraint model_call_closed check ((state = 'executing') = (finished_at is null))
 ) with (fillfactor = 70);
 create index model_call_run on signalbox.model_call (run_id, id);
-create index model_call_open on signalbox.model_call (process) where state = 'executing';
+create index model_call_open on signalbox.model_call (run_id) where state = 'executing';
+create index model_call_process on signalbox.model_call (process) where state = 'executing';
 
 -- One row per (run, tool-use id). The digest of the arguments is compared, never part of the key.
 create table signalbox.tool_call (
@@ -64,7 +65,7 @@ create table signalbox.tool_call (
   constraint tool_call_executing check (state <> 'executing' or (process is not null and started_at is not null)),
   constraint tool_call_outcome check (state not in ('succeeded', 'failed') or result is not null)
 ) with (fillfactor = 70);
-create index tool_call_open on signalbox.tool_call (process) where state = 'executing';
+create index tool_call_process on signalbox.tool_call (process) where state = 'executing';
 
 create table signalbox.tool (
   tenant_id       text not null check (tenant_id <> ''),
@@ -114,7 +115,7 @@ create index audit_pending_order on signalbox.audit_pending (xid, id);
 
 -- A string of a canonical entry.
 create function signalbox.quoted(p_text text) returns text
-language sql immutable parallel safe
+language sql stable parallel safe
 return coalesce(to_json(p_text)::text, 'null');
 
 -- Inserts the entry; members stand in the order RFC 8785 demands. `p_actor` and `p_facts` are canonical already.

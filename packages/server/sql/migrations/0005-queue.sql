@@ -125,5 +125,5 @@ begin
 end $$;
 
 create function signalbox.unix_ms(p_at timestamptz) returns bigint
-language sql immutable parallel safe
+language sql stable parallel safe
 return (extract(epoch from p_at) * 1000)::bigint;

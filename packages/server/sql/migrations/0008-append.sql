@@ -2,14 +2,11 @@
 -- follow one another in the flat arrays. Answers the last sequence of each conversation that was written, and null for
 -- each whose owner is stale. Every lock is taken in the order of ids, and never more than one batch of a process holds
 -- a conversation, so two batches cannot wait for each other.
-create function signalbox.append_group(
+create function signalbox.append_events(
   p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[],
   p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
 returns table (conversation_id text, last_sequence bigint)
-language plpgsql
-set enable_nestloop = off
-set plan_cache_mode = force_custom_plan
-as $$
+language plpgsql as $$
 begin
   perform from signalbox.ownership o
   where o.conversation_id = any (p_conversations) order by o.conversation_id for share;
@@ -43,4 +40,37 @@ begin
   )
   select batch.conversation, counted.last
   from batch left join counted on counted.id = batch.conversation;
+end $$;
+
+-- For a large batch: planned for its size, and without nested loops, which are quadratic over a batch. Forbidding them
+-- makes the plan look expensive enough to be compiled, which must not happen either.
+create function signalbox.append_group(
+  p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[],
+  p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+returns table (conversation_id text, last_sequence bigint)
+language plpgsql
+set enable_nestloop = off
+set plan_cache_mode = force_custom_plan
+set jit = off
+as $$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
+end $$;
+
+-- For a small one: planning would take longer than the rest. The plan is kept, so it must not be one for empty tables.
+create function signalbox.append_few(
+  p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[],
+  p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+returns table (conversation_id text, last_sequence bigint)
+language plpgsql
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+set jit = off
+as $$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
 end $$;

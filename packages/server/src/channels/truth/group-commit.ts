@@ -7,7 +7,7 @@
 import { asPlatformError, PlatformError, wellFormed, type OwnerEvent } from "@signalbox/contract";
 import type { LiveChannel, Log } from "@signalbox/core";
 import { jsonText, readRows, type Queryable, type RecordValue } from "../../store/record-call.ts";
-import { APPEND_GROUP, NOTE_STALE } from "../../store/statements/record-statements.ts";
+import { APPEND_FEW, APPEND_GROUP, NOTE_STALE } from "../../store/statements/record-statements.ts";
 
 export interface GroupCommitOptions {
   /** Connects as `signalbox_run`. */
@@ -42,6 +42,8 @@ const BATCH_EVENTS = 500;
 const BATCHES_IN_FLIGHT = 2;
 /** A batch of this many conversations means load: the next one waits for company. */
 const BUSY_CONVERSATIONS = 16;
+/** Up to here a prepared plan is better than one made for the batch. */
+const FEW_CONVERSATIONS = 8;
 
 export class GroupCommit implements AsyncDisposable {
   readonly #options: Required<GroupCommitOptions>;
@@ -202,7 +204,7 @@ export class GroupCommit implements AsyncDisposable {
   async #write(shares: readonly Share[]): Promise<ReadonlyMap<string, number | null>> {
     const rows = await readRows<{ readonly conversationId: string; readonly sequence: number | null }>(
       this.#options.database,
-      APPEND_GROUP,
+      shares.length <= FEW_CONVERSATIONS ? APPEND_FEW : APPEND_GROUP,
       batchValues(shares),
     );
     return new Map(rows.map((row) => [row.conversationId, row.sequence]));

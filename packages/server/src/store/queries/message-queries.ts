@@ -2,7 +2,7 @@
 import type { ConversationId, MessageId, RunId } from "@signalbox/contract";
 import { beyond } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
-import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
+import { decodeNumberCursor, pageOf, type Page, type PageRequest } from "./page.ts";
 import type { Viewer } from "./viewer.ts";
 
 export interface MessageRow {
@@ -33,7 +33,7 @@ export class MessageQueries {
 
   /** A question and its answer stand together, in the order the questions were acknowledged. */
   async list(viewer: Viewer, conversationId: string, page: PageRequest): Promise<Page<MessageRow>> {
-    const after = page.cursor === null ? null : Number(decodeCursor(page.cursor));
+    const after = page.cursor === null ? null : decodeNumberCursor(page.cursor);
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectMessages(transaction, viewer.user)
         .where("message.conversation_id", "=", conversationId)

@@ -14,6 +14,9 @@ export interface Page<T> {
 }
 
 const CURSOR_VERSION = "1";
+/** Ids and numbers: nothing a database could refuse. */
+const KEY = /^[\x21-\x7e]{1,64}$/;
+const NUMBER = /^[0-9]{1,15}$/;
 
 export function encodeCursor(key: string): string {
   return Buffer.from(`${CURSOR_VERSION}.${key}`, "utf8").toString("base64url");
@@ -23,10 +26,19 @@ export function encodeCursor(key: string): string {
 export function decodeCursor(cursor: string): string {
   const text = Buffer.from(cursor, "base64url").toString("utf8");
   const key = text.slice(CURSOR_VERSION.length + 1);
-  if (!text.startsWith(`${CURSOR_VERSION}.`) || key === "" || encodeCursor(key) !== cursor) {
+  if (!text.startsWith(`${CURSOR_VERSION}.`) || !KEY.test(key) || encodeCursor(key) !== cursor) {
     throw new PlatformError("invalid_cursor");
   }
   return key;
+}
+
+/** The key of a list that is sorted by a number. */
+export function decodeNumberCursor(cursor: string): number {
+  const key = decodeCursor(cursor);
+  if (!NUMBER.test(key)) {
+    throw new PlatformError("invalid_cursor");
+  }
+  return Number(key);
 }
 
 /** `rows` holds one row more than `limit` when there is another page. */

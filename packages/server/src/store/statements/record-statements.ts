@@ -72,3 +72,10 @@ export const APPEND_GROUP = {
   text: `select conversation_id as "conversationId", last_sequence as sequence
     from signalbox.append_group($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 } as const;
+
+/** The same for a handful of conversations, without planning anew each time. */
+export const APPEND_FEW = {
+  name: "append_few",
+  text: `select conversation_id as "conversationId", last_sequence as sequence
+    from signalbox.append_few($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+} as const;
