@@ -27,9 +27,6 @@ export interface Queryable {
   }): Promise<{ readonly rows: Row[] }>;
 }
 
-/** What a statement of the record answers, when it does not refuse. */
-export type Answer = Readonly<Record<string, unknown>>;
-
 /** The JSON text of a value, for a parameter of type json or jsonb. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(wellFormedJson(value));
@@ -78,6 +75,7 @@ function accepted(answer: unknown): unknown {
   if (!isErrorCode(answer.code)) {
     throw new PlatformError("internal", undefined, { cause: new Error(`the record refused with ${answer.code}`) });
   }
+  // The code was seen above; the rest is what this refusal says besides.
   const { code: _, detail, ...extra } = answer as { code: string; detail?: unknown };
   throw new PlatformError(answer.code, typeof detail === "string" ? detail : undefined, { extra });
 }

@@ -18,7 +18,7 @@ const CURSOR_VERSION = "1";
 const KEY = /^[\x21-\x7e]{1,64}$/;
 const NUMBER = /^[0-9]{1,15}$/;
 
-export function encodeCursor(key: string): string {
+function encodeCursor(key: string): string {
   return Buffer.from(`${CURSOR_VERSION}.${key}`, "utf8").toString("base64url");
 }
 

@@ -1,5 +1,5 @@
 /** Doorbells. They are rung after the commit they tell of, on a session that writes nothing and waits for no disk. */
-export const DOORBELL_CHANNEL = "signalbox_doorbell";
+const DOORBELL_CHANNEL = "signalbox_doorbell";
 
 export const LISTEN = `set synchronous_commit = off; listen ${DOORBELL_CHANNEL}`;
 

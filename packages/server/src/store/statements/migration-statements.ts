@@ -3,7 +3,6 @@ import { OWNER_ROLE } from "../roles.ts";
 
 /** Two migrators of one database wait for each other. */
 export const LOCK_MIGRATIONS = "select pg_advisory_lock(1396854616, 0)";
-export const UNLOCK_MIGRATIONS = "select pg_advisory_unlock(1396854616, 0)";
 
 export const MISSING_ROLES = `
   select wanted.name from unnest($1::text[]) as wanted(name)

@@ -9,6 +9,7 @@ function call(name: string, parameterCount: number): RecordStatement {
   return { name, text: `select signalbox.${name}(${places}) as answer` };
 }
 
+export const ANSWERING = call("answering", 3);
 export const ADMIT = call("admit", 24);
 export const REQUEST_CANCEL = call("request_cancel", 4);
 

@@ -1,0 +1,25 @@
+/** What a message is answered with: on the way of every message, so it is one statement that names its tenant itself. */
+import type { PinnedTool } from "@signalbox/core";
+import { askRecord, type Queryable } from "../record-call.ts";
+import { ANSWERING } from "../statements/record-statements.ts";
+import type { AgentRow } from "./agent-queries.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** The agent at its current revision, and the tools of it that are pinned. */
+export interface AnsweringRow extends AgentRow {
+  readonly pins: readonly PinnedTool[];
+}
+
+export class AnsweringQueries {
+  readonly #database: Queryable;
+
+  /** `database` must connect as the role `signalbox_app`. */
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** `null` when the viewer may not see the conversation. */
+  find(viewer: Viewer, conversationId: string): Promise<AnsweringRow | null> {
+    return askRecord<AnsweringRow | null>(this.#database, ANSWERING, [viewer.tenantId, viewer.user, conversationId]);
+  }
+}
