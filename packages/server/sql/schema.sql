@@ -563,6 +563,28 @@ CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempoten
  STABLE
 RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).body_hash = p_body_hash) AND ((p_known).run_id IS NOT NULL)) THEN json_build_object('kind', 'replayed', 'messageId', (p_known).message_id, 'runId', (p_known).run_id, 'accepted', (p_known).accepted, 'position', (p_known)."position", 'cursor', (p_known).cursor, 'claim', NULL::unknown) ELSE json_build_object('code', 'idempotency_key_reused') END
 ;
+CREATE OR REPLACE FUNCTION signalbox.answering(p_tenant text, p_user text, p_conversation text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  return (
+    select json_build_object('agentId', a.id, 'name', a.name, 'revision', r.revision, 'runtime', r.runtime,
+      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at),
+      'pins', coalesce((
+        select json_agg(json_build_object('server', t.server, 'tool', t.tool, 'title', t.title, 'effect', t.effect,
+                                          'definition', t.definition, 'definitionHash', t.definition_hash))
+        from jsonb_array_elements_text(r.definition -> 'tools') as named(reference)
+        join signalbox.tool t on t.tenant_id = p_tenant
+          and t.server = split_part(named.reference, '/', 1)
+          and t.tool = substr(named.reference, strpos(named.reference, '/') + 1)), '[]'::json))
+    from signalbox.conversation c
+    join signalbox.agent a on a.id = c.agent_id and a.tenant_id = p_tenant
+    join signalbox.agent_revision r on r.agent_id = a.id and r.revision = a.revision
+    where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.append_events(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
  RETURNS TABLE(conversation_id text, last_sequence bigint)
  LANGUAGE plpgsql

@@ -1,8 +1,9 @@
 /** Joins the API to the store: rows become what the outside sees, and what is missing becomes `not_found`. */
 import { PlatformError, type PageQuery } from "@signalbox/contract";
-import type { ToolStore } from "@signalbox/core";
+import type { PinnedTool, ToolStore } from "@signalbox/core";
 import type { ApiRecord, Once, Page, Recorded, StoredAgent, StoredEvent } from "../api/api-record.ts";
 import type { AgentQueries, AgentRow } from "../store/queries/agent-queries.ts";
+import type { AnsweringQueries } from "../store/queries/answering-queries.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import type { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import type { EventQueries } from "../store/queries/event-queries.ts";
@@ -14,6 +15,7 @@ import { agentOf, conversationOf, messageOf, pinnedTools, runOf, type Pins } fro
 
 export interface Queries {
   readonly agents: AgentQueries;
+  readonly answering: AnsweringQueries;
   readonly apiKeys: ApiKeyQueries;
   readonly conversations: ConversationQueries;
   readonly events: EventQueries;
@@ -55,12 +57,9 @@ function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "ag
       return pageOf(await queries.agents.list(tenantId, requestOf(page)), (row) => agentOf(row, known));
     },
     async answering(scope, conversationId) {
-      const { tenantId } = scope;
-      const [conversation, known] = await Promise.all([
-        queries.conversations.find(scope, conversationId),
-        pinsOf(queries, tenantId),
-      ]);
-      const agent = agentOf(present(await queries.agents.find(tenantId, present(conversation).agentId)), known);
+      const row = present(await queries.answering.find(scope, conversationId));
+      const known = pinsBy(row.pins);
+      const agent = agentOf(row, known);
       const references = agent.tools.map((tool) => tool.reference);
       return { agent, tools: pinnedTools(references, known) };
     },
@@ -131,7 +130,11 @@ function runs(queries: Queries): Pick<ApiRecord, "run" | "runs"> {
 }
 
 async function pinsOf(queries: Queries, tenantId: string): Promise<Pins> {
-  return new Map((await queries.tools.list(tenantId)).map((pin) => [`${pin.server}/${pin.tool}`, pin]));
+  return pinsBy(await queries.tools.list(tenantId));
+}
+
+function pinsBy(pins: readonly PinnedTool[]): Pins {
+  return new Map(pins.map((pin) => [`${pin.server}/${pin.tool}`, pin]));
 }
 
 function onceOf<Row, Shown>(once: Once<Shown> | null, show: (row: Row) => Shown): Once<Row> | null {

@@ -11,6 +11,7 @@ import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
 import { connectDirectly, StorePools } from "../store/pools.ts";
 import { AgentQueries } from "../store/queries/agent-queries.ts";
+import { AnsweringQueries } from "../store/queries/answering-queries.ts";
 import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import { EventQueries } from "../store/queries/event-queries.ts";
@@ -84,6 +85,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     }),
     queries: {
       agents: new AgentQueries(tenants),
+      answering: new AnsweringQueries(pools.app),
       apiKeys: new ApiKeyQueries(tenants, pools.run),
       conversations: new ConversationQueries(tenants),
       events: new EventQueries(pools.app),
