@@ -53,7 +53,7 @@ async function start(joinToken: string = JOIN_TOKEN): Promise<Started> {
   const args = ["--conditions=@signalbox/source", MAIN, platform.url, "langgraph=@signalbox/executor-langgraph"];
   const env = { PATH: process.env.PATH, TMPDIR: tmpdir(), SIGNALBOX_JOIN_TOKEN: joinToken };
   const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "ignore"] });
-  const exited = once(child, "exit").then(([code, signal]) => ({ code, signal }) as Awaited<Started["exited"]>);
+  const exited = once(child, "exit").then(([code, signal]) => ({ code, signal }));
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   const started = { child, exited, ...(JSON.parse(line) as { readonly pid: number; readonly address: string }) };
   children.push(started);
@@ -150,7 +150,7 @@ describe("worker process", () => {
     expect((await running).result).toMatchObject({ outcome: StepResult_Outcome.INTERRUPTED, answer: "Until now" });
     expect(await worker.exited).toEqual({ code: 0, signal: null });
     expect(scratchOf(worker.pid)).toHaveLength(0);
-  }, 20_000);
+  });
 
   it("ends with its parent", async () => {
     const worker = await start();

@@ -149,8 +149,8 @@ class LanggraphSession implements EngineSession {
   async #failed(thrown: unknown, scope: StepScope): Promise<StepResult> {
     const { conversationId, snapshot } = this.#context;
     const error = firstPlatformError(thrown);
-    const answer = scope.speaking?.text ?? "";
     await scope.speaking?.complete();
+    const answer = scope.speaking?.text ?? "";
     if (error !== null && (FENCED.has(error.code) || this.#saver.refused(conversationId))) {
       this.#context.onLost(error.code, error.detail);
       return failed({ code: error.code, detail: error.detail }, answer);
@@ -170,8 +170,8 @@ class LanggraphSession implements EngineSession {
   /** Keeps what there is: the input, results that came, and the partial answer. */
   async #interrupted(scope: StepScope, input: readonly Message[]): Promise<StepResult> {
     const { snapshot } = this.#context;
-    const answer = scope.answer === null ? (scope.speaking?.text ?? "") : textOf(scope.answer.content);
     await scope.speaking?.complete();
+    const answer = scope.answer === null ? (scope.speaking?.text ?? "") : textOf(scope.answer.content);
     const partial: readonly Message[] =
       scope.answer !== null || answer.trim() === ""
         ? []

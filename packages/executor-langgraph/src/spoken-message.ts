@@ -36,6 +36,7 @@ export class SpokenMessage {
   /** All text of a message is one item; each block of thinking is one of its own. */
   #text: Item | null = null;
   readonly #thinking = new Map<number, Item>();
+  #closed = false;
 
   constructor(parts: { readonly emit: Emit; readonly phases: Phases; readonly newItemId: () => string }) {
     this.#emit = parts.emit;
@@ -52,8 +53,12 @@ export class SpokenMessage {
     return wellFormed(this.#text?.text ?? "");
   }
 
-  /** The token goes out first; which phase it means follows it. */
+  /** The token goes out first; which phase it means follows it. Nothing is said once the message was closed. */
   say(delta: ModelDelta): Promise<void> | undefined {
+    if (this.#closed) {
+      // The step was stopped while a burst was being told.
+      return undefined;
+    }
     if (delta.type === "block_stopped") {
       const thought = this.#thinking.get(delta.block);
       return thought === undefined ? undefined : this.#complete(thought);
@@ -72,6 +77,7 @@ export class SpokenMessage {
 
   /** Closes what is open: the message is whole, or as much of it as there will be. */
   async complete(): Promise<void> {
+    this.#closed = true;
     for (const item of this.#thinking.values()) {
       await this.#complete(item);
     }
@@ -83,6 +89,7 @@ export class SpokenMessage {
 
   /** Takes back everything a reader has seen. */
   async retract(cause: string): Promise<void> {
+    this.#closed = true;
     for (const item of [...this.#thinking.values(), ...(this.#text === null ? [] : [this.#text])]) {
       await this.#retract(item, cause);
     }

@@ -62,10 +62,10 @@ export class StepScope {
   /** The message that was asked ahead, for the first node run that wants one. */
   takeAhead(messageCount: number): Promise<ModelMessage> | null {
     const ahead = this.#ahead;
-    this.#ahead = null;
     if (ahead !== null && ahead.messageCount !== messageCount) {
       throw new PlatformError("engine_failed", "The graph's messages are not those the model was asked with.");
     }
+    this.#ahead = null;
     return ahead?.message ?? null;
   }
 
@@ -73,7 +73,11 @@ export class StepScope {
   close(): void {
     this.#closed = true;
     this.#unfollow();
-    this.#stop.abort(new PlatformError("run_cancelled", "The step has ended."));
+    if (this.#ahead !== null) {
+      // The graph ended before it took the message that is being asked for.
+      this.#ahead = null;
+      this.#stop.abort(new PlatformError("run_cancelled", "The step has ended."));
+    }
   }
 }
 
