@@ -1,6 +1,7 @@
 import type { Actor } from "@signalbox/contract";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
+import { AnsweringQueries } from "../../../packages/server/src/store/queries/answering-queries.ts";
 import { ApiKeyQueries } from "../../../packages/server/src/store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { EventQueries } from "../../../packages/server/src/store/queries/event-queries.ts";
@@ -154,6 +155,30 @@ it("shows a conversation with its active run and queue to those who may see it",
   }
   const mine = await conversations.list(viewer, { limit: 9, cursor: null, order: "asc" }, { agentId: place.agentId });
   expect(mine.items.map((each) => each.conversationId)).toEqual([place.conversationId]);
+});
+
+it("tells what would answer a message: the agent at its current revision with its pinned tools", async () => {
+  const answering = new AnsweringQueries(process.pools.app);
+  const tenantId = "answering";
+  const place = await world.conversation({ tenantId, user: "u_1" });
+  const pin = {
+    server: "files",
+    tool: "a/b",
+    title: "T",
+    definition: { name: "a/b" },
+    definitionHash: "h",
+    effect: "read",
+  } as const;
+  await new ToolQueries(process.tenants).save(tenantId, [pin, { ...pin, tool: "unnamed" }]);
+  await world.rows("update signalbox.agent_revision set definition = $2 where agent_id = $1", [
+    place.agentId,
+    JSON.stringify({ tools: ["files/a/b", "files/unpinned"] }),
+  ]);
+  const agent = await new AgentQueries(process.tenants).find(tenantId, place.agentId);
+  const found = await answering.find({ tenantId, user: "u_1" }, place.conversationId);
+  expect(found).toEqual({ ...agent, pins: [pin] });
+  expect(await answering.find({ tenantId, user: "u_2" }, place.conversationId)).toBeNull();
+  expect(await answering.find({ tenantId: "other", user: null }, place.conversationId)).toBeNull();
 });
 
 it("refuses a conversation of an agent that does not exist for the tenant", async () => {
