@@ -12,3 +12,13 @@ export const WHICH_SERVER = `
   select current_setting('server_version_num')::int as number,
          current_setting('server_version') as name,
          pg_is_in_recovery() as standby`;
+
+/** What decides whether a committed transaction survives, and whether this user can prepare the schema. */
+export const DURABILITY = `
+  select current_setting('fsync') = 'on' as fsync,
+         current_setting('full_page_writes') = 'on' as full_page_writes,
+         current_setting('synchronous_commit') <> 'off' as synchronous_commit,
+         (select rolsuper or rolcreaterole from pg_roles where rolname = current_user) as may_create_roles,
+         exists (select from pg_roles where rolname = 'signalbox_app') as roles_exist`;
+
+export const BACKEND = "select pg_backend_pid() as pid";
