@@ -1,0 +1,57 @@
+import { PlatformError } from "@signalbox/contract";
+import { describe, expect, it } from "vitest";
+import { cursorOf } from "./cursor.ts";
+
+const HEAD = 18;
+
+function refusal(lastEventId: string | undefined, after: string | undefined): PlatformError {
+  try {
+    cursorOf({ lastEventId, after, head: HEAD });
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(PlatformError);
+    return thrown as PlatformError;
+  }
+  return expect.unreachable("it should have been refused");
+}
+
+describe("a reader", () => {
+  it.each([
+    [undefined, undefined, 0],
+    ["", undefined, 0],
+    [undefined, "0", 0],
+    [undefined, "17", 17],
+    ["17", undefined, 17],
+    ["18", undefined, 18],
+    ["17", "3", 17],
+    ["", "3", 3],
+  ])("with Last-Event-ID %j and ?after=%j starts after %i", (lastEventId, after, sequence) => {
+    expect(cursorOf({ lastEventId, after, head: HEAD })).toBe(sequence);
+  });
+
+  it.each([
+    "19",
+    "999",
+    "9007199254740993",
+    "99999999999999999999",
+    "-1",
+    "1.5",
+    "007",
+    "1e1",
+    "0x1",
+    " 1",
+    "e3-17",
+    "17'; drop",
+    "17, 18",
+    "\u0000",
+    "🚀",
+  ])("cannot start at %j, whichever way it says so", (text) => {
+    expect(refusal(text, undefined)).toMatchObject({ code: "invalid_cursor", fields: [{ pointer: "Last-Event-ID" }] });
+    expect(refusal(undefined, text)).toMatchObject({ code: "invalid_cursor", fields: [{ pointer: "after" }] });
+  });
+
+  it("is told what it sent, cut between characters", () => {
+    const { detail } = refusal(undefined, `x${"🚀".repeat(500)}`);
+    expect(detail.isWellFormed()).toBe(true);
+    expect(detail.length).toBeLessThan(120);
+  });
+});

@@ -1,0 +1,225 @@
+/** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
+import { randomBytes } from "node:crypto";
+import { makeId, uuidV7Bytes, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
+import { createAdmission, type Log, type Ownership } from "@signalbox/core";
+import { signActor } from "@signalbox/client";
+import type { FastifyInstance } from "fastify";
+import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
+import { createApi, listen } from "../../packages/server/src/api/server.ts";
+import type { ApiServices, LiveSubscription } from "../../packages/server/src/api/services.ts";
+import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
+import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
+import { openRecord, type PlatformRecord } from "../../packages/server/src/wiring/record.ts";
+import { cloneDatabase, type ClonedDatabase } from "./clone-database.ts";
+
+const SECRET = "the secret of this test";
+export const VERSION = "9.9.9";
+
+export interface Asked {
+  readonly key?: string;
+  /** End user to assert. */
+  readonly user?: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON; text and bytes as they are. */
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+}
+
+export interface Told<Body = Record<string, unknown>> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+export interface LoggedLine {
+  readonly level: "info" | "warn" | "error";
+  readonly message: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly error?: unknown;
+}
+
+export class ApiWorld implements AsyncDisposable {
+  readonly url: string;
+  readonly record: PlatformRecord;
+  readonly services: ApiServices;
+  readonly stopping: AbortController;
+  readonly logged: readonly LoggedLine[];
+  /** What connected workers are said to offer; changed by tests. */
+  readonly runtimes: RuntimeInfo[];
+  /** Streams that listen to the live channel now. */
+  readonly readers: ReadonlySet<unknown>;
+  readonly #app: FastifyInstance;
+  readonly #database: ClonedDatabase;
+  #process: number | null = null;
+
+  private constructor(
+    parts: Pick<ApiWorld, "url" | "record" | "services" | "stopping" | "logged" | "runtimes" | "readers">,
+    ends: Ends,
+  ) {
+    this.url = parts.url;
+    this.record = parts.record;
+    this.services = parts.services;
+    this.stopping = parts.stopping;
+    this.logged = parts.logged;
+    this.runtimes = parts.runtimes;
+    this.readers = parts.readers;
+    this.#app = ends.app;
+    this.#database = ends.database;
+  }
+
+  static async open(): Promise<ApiWorld> {
+    const database = await cloneDatabase();
+    const logged: LoggedLine[] = [];
+    const log = logInto(logged);
+    const record = openRecord({ config: database.config, directConfig: database.config, log });
+    const runtimes: RuntimeInfo[] = [LANGGRAPH];
+    const stopping = new AbortController();
+    const readers = new Set<LiveSubscription>();
+    const services = servicesOf({ record, runtimes, log, stopping: stopping.signal, readers });
+    const app = createApi(services);
+    const url = await listen(app, { host: "127.0.0.1", port: 0 });
+    return new ApiWorld({ url, record, services, stopping, logged, runtimes, readers }, { app, database });
+  }
+
+  /** A key of a tenant with these rights; all of them when left out. */
+  async key(options: { readonly tenantId?: string; readonly rights?: readonly Right[] } = {}): Promise<string> {
+    const key = `sbx_${randomBytes(24).toString("base64url")}`;
+    await this.record.queries.apiKeys.create({
+      keyId: newId("apiKey"),
+      tenantId: options.tenantId ?? "default",
+      name: "test",
+      prefix: key.slice(0, 8),
+      hash: apiKeyHmac(SECRET, key),
+      rights: options.rights ?? RIGHTS,
+      actor: { keyId: "test", user: null, roles: [], units: [] },
+    });
+    return key;
+  }
+
+  /** Claims the run of this conversation that is ready, as a supervisor of this process would. */
+  async claim(conversationId: string): Promise<Ownership> {
+    this.#process ??= (await this.record.processes.register(["supervisor"])).process;
+    for (;;) {
+      const request = { process: this.#process, room: { langgraph: 1 }, limit: 1 };
+      const [ownership] = await this.record.ownership.claim(request);
+      if (ownership === undefined) throw new Error("nothing is ready");
+      if (ownership.claim.conversationId === conversationId) return ownership;
+    }
+  }
+
+  async ask<Body = Record<string, unknown>>(path: string, asked: Asked = {}): Promise<Told<Body>> {
+    const response = await this.fetch(path, asked);
+    const text = await response.text();
+    // The caller says what it expects; every test looks into it.
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (text === "" ? null : JSON.parse(text)) as Body,
+    };
+  }
+
+  /** Asks for something that must be refused, and looks at everything an error has to say. */
+  async refused(path: string, asked: Asked = {}): Promise<Told<Problem>> {
+    return this.ask<Problem>(path, asked);
+  }
+
+  async fetch(path: string, asked: Asked = {}): Promise<Response> {
+    const { key, user, body, headers, signal } = asked;
+    const raw = typeof body === "string" || body instanceof Uint8Array;
+    const actor = key === undefined || user === undefined ? null : await signActor(key, { user, roles: [], units: [] });
+    return fetch(`${this.url}${path}`, {
+      method: asked.method ?? (body === undefined ? "GET" : "POST"),
+      headers: {
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(actor === null ? {} : { "signalbox-actor": actor }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: raw ? bytesOf(body) : JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stopping.abort();
+    await this.#app.close();
+    if (this.#process !== null) await this.record.processes.unregister(this.#process);
+    await this.record[Symbol.asyncDispose]();
+    await this.#database[Symbol.asyncDispose]();
+  }
+}
+
+interface Ends {
+  readonly app: FastifyInstance;
+  readonly database: ClonedDatabase;
+}
+
+export const LANGGRAPH: RuntimeInfo = {
+  name: "langgraph",
+  version: "1.0.0",
+  available: true,
+  problem: null,
+  capabilities: [],
+  workers: 1,
+  room: 4,
+};
+
+export function newId<K extends IdKind>(kind: K): ReturnType<typeof makeId<K>> {
+  return makeId(kind, uuidV7Bytes(Date.now(), randomBytes(10)));
+}
+
+/** The same subscription, counted while it is open. */
+function counted(subscription: LiveSubscription, readers: Set<LiveSubscription>): LiveSubscription {
+  const close = (): void => {
+    readers.delete(subscription);
+    subscription.close();
+  };
+  readers.add(subscription);
+  return { [Symbol.asyncIterator]: () => subscription[Symbol.asyncIterator](), close, [Symbol.dispose]: close };
+}
+
+function servicesOf(parts: {
+  readonly readers: Set<LiveSubscription>;
+  readonly record: PlatformRecord;
+  readonly runtimes: readonly RuntimeInfo[];
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}): ApiServices {
+  const { record, runtimes, log, stopping, readers } = parts;
+  return {
+    record: createApiRecord(record.queries),
+    admission: createAdmission({
+      record: record.admission,
+      handover: null,
+      live: record.live,
+      clock: systemClock,
+      randomness: systemRandomness,
+      digest: systemDigest,
+    }),
+    subscribe: (conversationId) => counted(record.live.subscribe(conversationId), readers),
+    runtimes: () => runtimes,
+    providers: () => [{ name: "sim", simulated: true }],
+    unreadiness: async () => [],
+    digest: systemDigest,
+    newAgentId: () => newId("agent"),
+    newConversationId: () => newId("conversation"),
+    secret: SECRET,
+    monotonicMs: () => systemClock.monotonicMs(),
+    log,
+    version: VERSION,
+    stopping,
+  };
+}
+
+function logInto(lines: LoggedLine[]): Log {
+  return {
+    info: (message, facts = {}) => void lines.push({ level: "info", message, facts }),
+    warn: (message, facts = {}) => void lines.push({ level: "warn", message, facts }),
+    error: (message, error, facts = {}) => void lines.push({ level: "error", message, facts, error }),
+  };
+}
+
+function bytesOf(body: string | Uint8Array): string | Uint8Array<ArrayBuffer> {
+  return typeof body === "string" ? body : new Uint8Array(body);
+}
