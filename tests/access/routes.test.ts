@@ -154,8 +154,9 @@ describe("the table", () => {
   });
 
   it("agrees with the API about the right each needs", () => {
-    for (const [operation, route] of routes())
+    for (const [operation, route] of routes()) {
       expect([operation, ACCESS[operation]?.right]).toEqual([operation, route.right]);
+    }
   });
 
   it("has a body for every route that takes one, and owners for every route that names a thing", () => {
