@@ -673,10 +673,11 @@ begin
   select v_run.tenant_id, v_run.conversation_id, v_last + n.place, v_run.generation, n.stream, n.entry, n.kind, n.body,
          sha256(n.body)
   from unnest(p_kinds, p_entries, p_streams, p_bodies) with ordinality as n(kind, entry, stream, body, place)
-  where not exists (
-    select from signalbox.transcript_entry t
-    where t.conversation_id = v_run.conversation_id and t.stream = n.stream and t.entry_id = n.entry and not t.cut
-      and t.position <= v_leaf_position)
+  -- Asked for each entry by its id, never by reading what is there: the transcript may be long.
+  where (select true from signalbox.transcript_entry t
+         where t.conversation_id = v_run.conversation_id and t.stream = n.stream and t.entry_id = n.entry and not t.cut
+           and t.position + 0 <= v_leaf_position
+         limit 1) is null
   on conflict do nothing;
   select t.entry_id into v_leaf from signalbox.transcript_entry t
   where t.conversation_id = v_run.conversation_id and t.position > v_leaf_position
@@ -740,7 +741,7 @@ begin
   where s.conversation_id = p_conversation and s.token_hash <> p_token_hash and s.generation = p_generation;
   delete from signalbox.slot s
   where s.conversation_id = p_conversation and s.token_hash <> p_token_hash
-    and s.bound_at < signalbox.clock() - interval '1 hour';
+    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
   return json_build_object('kind', 'bound');
 end $function$
 ;
@@ -750,28 +751,27 @@ CREATE OR REPLACE FUNCTION signalbox.bury_processes(p_by integer, p_lease_ms int
 AS $function$
 declare
   v_lease interval := make_interval(secs => p_lease_ms / 1000.0);
-  v_since timestamptz;
+  v_judges boolean;
   v_process integer;
   v_buried integer := 0;
 begin
-  insert into signalbox.database_start default values on conflict do nothing;
-  select greatest(d.at, pg_postmaster_start_time()) into strict v_since from signalbox.database_start d;
   if not signalbox.process_lives(p_by) then
     return -1;
-  elsif signalbox.clock() < v_since + v_lease then
-    return 0;
   end if;
+  insert into signalbox.database_start default values on conflict do nothing;
+  select greatest(d.at, pg_postmaster_start_time()) + v_lease < signalbox.clock() into strict v_judges
+  from signalbox.database_start d;
   for v_process in
     select p.incarnation from signalbox.process p
     where p.dead_at is null and p.incarnation <> p_by
       and (p.lease_until < signalbox.clock()
-           or pg_try_advisory_xact_lock(signalbox.presence_space(), p.incarnation))
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), p.incarnation)))
     order by p.incarnation
   loop
     update signalbox.process set dead_at = signalbox.clock()
     where incarnation = v_process and dead_at is null
       and (lease_until < signalbox.clock()
-           or pg_try_advisory_xact_lock(signalbox.presence_space(), incarnation));
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), incarnation)));
     v_buried := v_buried + case when found then 1 else 0 end;
   end loop;
   return v_buried;
@@ -1823,14 +1823,16 @@ declare
   v_leaf_position bigint;
 begin
   select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
-  update signalbox.transcript_entry t set cut = true
-  where t.conversation_id = p_conversation and not t.cut
-    and case p_continuity
-          when 'kept' then t.position > v_leaf_position
-          when 'moved' then t.generation <> p_generation and (p_rung = 'rebuilt' or t.position > v_leaf_position)
-          else true
-        end
-    and (t.position > v_leaf_position or p_continuity = 'broken' or p_rung = 'rebuilt');
+  if p_continuity = 'broken' or (p_continuity = 'moved' and p_rung = 'rebuilt') then
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and not t.cut
+      and (p_continuity = 'broken' or t.generation <> p_generation);
+  else
+    -- Only what stands behind the leaf is looked at, however long the transcript is.
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and not t.cut
+      and (p_continuity = 'kept' or t.generation <> p_generation);
+  end if;
   if p_continuity = 'moved' then
     select coalesce(max(t.position), v_leaf_position) into v_leaf_position
     from signalbox.transcript_entry t where t.conversation_id = p_conversation;
@@ -1965,16 +1967,17 @@ AS $function$
 declare
   v_entry record;
   v_chain bytea;
+  v_leaf_position bigint;
   v_own boolean := false;
 begin
-  select c.leaf_entry, c.leaf_digest into strict leaf, digest
+  select c.leaf_entry, c.leaf_digest, c.leaf_position into strict leaf, digest, v_leaf_position
   from signalbox.conversation c where c.id = p_conversation;
   v_chain := case when p_rung = 'rebuilt' then signalbox.chain_start()
                   else coalesce(digest, signalbox.chain_start()) end;
   for v_entry in
     select t.entry_id, t.kind, t.digest
-    from signalbox.transcript_entry t join signalbox.conversation c on c.id = t.conversation_id
-    where t.conversation_id = p_conversation and t.position > c.leaf_position and t.generation = p_generation
+    from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and t.generation = p_generation
       and t.stream = '' and not t.cut
     order by t.position
   loop

@@ -11,6 +11,7 @@ import { createGateRecord } from "../../../packages/server/src/channels/truth/ga
 import { GroupCommit } from "../../../packages/server/src/channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../../../packages/server/src/channels/truth/ownership-record.ts";
 import { PostgresProcessRecord } from "../../../packages/server/src/channels/truth/process-record.ts";
+import { BoundSlots } from "../../../packages/server/src/store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../../../packages/server/src/store/pools.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
@@ -68,7 +69,7 @@ export class RecordProcess implements AsyncDisposable {
     });
     const { snapshots, events, processes: authority } = this;
     this.admission = createAdmissionRecord({ database: app, snapshots, live, authority });
-    this.owners = createOwnershipRecord({ database: run, snapshots, events, live, authority });
+    this.owners = createOwnershipRecord({ database: run, snapshots, slots: new BoundSlots(), events, live, authority });
     this.gates = createGateRecord({
       database: run,
       snapshots,

@@ -135,7 +135,7 @@ it("leaves alone whoever holds presence and lease", async () => {
   expect(alive.processes.holds(alive.incarnation)).toBe(true);
 });
 
-it("nobody is judged for one lease after the server came up", async () => {
+it("nobody is judged by presence for one lease after the server came up, but by a lease that ran out", async () => {
   const [gone, sweeper] = [await world.process(), await world.process()];
   await gone.processes[Symbol.asyncDispose]();
   const hour = 3_600_000;
@@ -145,6 +145,11 @@ it("nobody is judged for one lease after the server came up", async () => {
   // A crash recovery or a promotion empties the unlogged table: the next sweep starts counting anew.
   await world.rows("delete from signalbox.database_start");
   expect(await world.one("select signalbox.bury_processes($1, 5000) as n", [sweeper.incarnation])).toEqual({ n: 0 });
+  await world.rows(
+    "update signalbox.process set lease_until = signalbox.clock() - interval '1 s' where incarnation = $1",
+    [gone.incarnation],
+  );
+  expect(await world.one("select signalbox.bury_processes($1, 5000) as n", [sweeper.incarnation])).toEqual({ n: 1 });
 });
 
 it("a process that loses its session authorises nothing until it has its presence again", async () => {

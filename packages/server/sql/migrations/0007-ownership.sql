@@ -214,7 +214,8 @@ begin
   return json_build_object('kind', 'released');
 end $$;
 
--- From here on gates accept the slot for this run and generation. Slots that no engine has used for long are dropped.
+-- From here on gates accept the slot for this run and generation. Other slots of the conversation are dropped unless they
+-- are still bound: those belong to lost generations, and hear that they are stale.
 create function signalbox.bind_slot(p_conversation text, p_generation bigint, p_token_hash text, p_worker text)
 returns json
 language plpgsql as $$
@@ -246,6 +247,6 @@ begin
   where s.conversation_id = p_conversation and s.token_hash <> p_token_hash and s.generation = p_generation;
   delete from signalbox.slot s
   where s.conversation_id = p_conversation and s.token_hash <> p_token_hash
-    and s.bound_at < signalbox.clock() - interval '1 hour';
+    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
   return json_build_object('kind', 'bound');
 end $$;

@@ -13,16 +13,17 @@ language plpgsql as $$
 declare
   v_entry record;
   v_chain bytea;
+  v_leaf_position bigint;
   v_own boolean := false;
 begin
-  select c.leaf_entry, c.leaf_digest into strict leaf, digest
+  select c.leaf_entry, c.leaf_digest, c.leaf_position into strict leaf, digest, v_leaf_position
   from signalbox.conversation c where c.id = p_conversation;
   v_chain := case when p_rung = 'rebuilt' then signalbox.chain_start()
                   else coalesce(digest, signalbox.chain_start()) end;
   for v_entry in
     select t.entry_id, t.kind, t.digest
-    from signalbox.transcript_entry t join signalbox.conversation c on c.id = t.conversation_id
-    where t.conversation_id = p_conversation and t.position > c.leaf_position and t.generation = p_generation
+    from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and t.generation = p_generation
       and t.stream = '' and not t.cut
     order by t.position
   loop
@@ -80,14 +81,16 @@ declare
   v_leaf_position bigint;
 begin
   select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
-  update signalbox.transcript_entry t set cut = true
-  where t.conversation_id = p_conversation and not t.cut
-    and case p_continuity
-          when 'kept' then t.position > v_leaf_position
-          when 'moved' then t.generation <> p_generation and (p_rung = 'rebuilt' or t.position > v_leaf_position)
-          else true
-        end
-    and (t.position > v_leaf_position or p_continuity = 'broken' or p_rung = 'rebuilt');
+  if p_continuity = 'broken' or (p_continuity = 'moved' and p_rung = 'rebuilt') then
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and not t.cut
+      and (p_continuity = 'broken' or t.generation <> p_generation);
+  else
+    -- Only what stands behind the leaf is looked at, however long the transcript is.
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and not t.cut
+      and (p_continuity = 'kept' or t.generation <> p_generation);
+  end if;
   if p_continuity = 'moved' then
     select coalesce(max(t.position), v_leaf_position) into v_leaf_position
     from signalbox.transcript_entry t where t.conversation_id = p_conversation;

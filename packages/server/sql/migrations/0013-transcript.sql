@@ -24,10 +24,11 @@ begin
   select v_run.tenant_id, v_run.conversation_id, v_last + n.place, v_run.generation, n.stream, n.entry, n.kind, n.body,
          sha256(n.body)
   from unnest(p_kinds, p_entries, p_streams, p_bodies) with ordinality as n(kind, entry, stream, body, place)
-  where not exists (
-    select from signalbox.transcript_entry t
-    where t.conversation_id = v_run.conversation_id and t.stream = n.stream and t.entry_id = n.entry and not t.cut
-      and t.position <= v_leaf_position)
+  -- Asked for each entry by its id, never by reading what is there: the transcript may be long.
+  where (select true from signalbox.transcript_entry t
+         where t.conversation_id = v_run.conversation_id and t.stream = n.stream and t.entry_id = n.entry and not t.cut
+           and t.position + 0 <= v_leaf_position
+         limit 1) is null
   on conflict do nothing;
   select t.entry_id into v_leaf from signalbox.transcript_entry t
   where t.conversation_id = v_run.conversation_id and t.position > v_leaf_position

@@ -55,33 +55,32 @@ begin
 end $$;
 
 -- Declares dead whose lease ran out or whose lock is free, and answers how many; -1 when the asker itself is dead. For
--- one lease after the server came up nobody is judged: every session was lost then, and every lease may have run out.
+-- one lease after the server came up nobody is judged by presence: every session was lost then, the living ones', too.
 create function signalbox.bury_processes(p_by integer, p_lease_ms integer) returns integer
 language plpgsql as $$
 declare
   v_lease interval := make_interval(secs => p_lease_ms / 1000.0);
-  v_since timestamptz;
+  v_judges boolean;
   v_process integer;
   v_buried integer := 0;
 begin
-  insert into signalbox.database_start default values on conflict do nothing;
-  select greatest(d.at, pg_postmaster_start_time()) into strict v_since from signalbox.database_start d;
   if not signalbox.process_lives(p_by) then
     return -1;
-  elsif signalbox.clock() < v_since + v_lease then
-    return 0;
   end if;
+  insert into signalbox.database_start default values on conflict do nothing;
+  select greatest(d.at, pg_postmaster_start_time()) + v_lease < signalbox.clock() into strict v_judges
+  from signalbox.database_start d;
   for v_process in
     select p.incarnation from signalbox.process p
     where p.dead_at is null and p.incarnation <> p_by
       and (p.lease_until < signalbox.clock()
-           or pg_try_advisory_xact_lock(signalbox.presence_space(), p.incarnation))
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), p.incarnation)))
     order by p.incarnation
   loop
     update signalbox.process set dead_at = signalbox.clock()
     where incarnation = v_process and dead_at is null
       and (lease_until < signalbox.clock()
-           or pg_try_advisory_xact_lock(signalbox.presence_space(), incarnation));
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), incarnation)));
     v_buried := v_buried + case when found then 1 else 0 end;
   end loop;
   return v_buried;

@@ -1,0 +1,74 @@
+import { expect } from "vitest";
+import { proves } from "../../setup/proves.ts";
+import { finishRun, newId, proposalOf, startedRun, textEvent, TURN, type ConversationPlace } from "./record-parts.ts";
+import { RecordWorld, type RecordProcess } from "./record-world.ts";
+
+const EARLY = 5;
+const LATE = 60;
+
+/** Rows of our tables that the statements of this database have read so far. */
+async function rowsRead(own: RecordWorld): Promise<number> {
+  const { read } = await own.one<{ read: number }>(
+    `select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint as read
+     from pg_stat_user_tables where schemaname = 'signalbox'`,
+  );
+  return read;
+}
+
+async function turn(process: RecordProcess, place: ConversationPlace): Promise<void> {
+  const { ownership } = await startedRun(process, place);
+  const bound = await process.bind(ownership);
+  const proposal = proposalOf();
+  await process.propose(bound, [proposal]);
+  const { toolCallId } = await process.openTool(bound, proposal);
+  const outcome = { state: "succeeded", resultJson: "{}", resultSummary: "", errorCode: null } as const;
+  await process.gates.settleToolCall({ toolCallId, ...outcome });
+  await process.gates.appendTranscript(bound.tokenHash, [
+    { kind: "item", entryId: newId("item"), stream: "", body: Buffer.from("item") },
+    { kind: "state", entryId: newId("item"), stream: "", body: Buffer.from("state") },
+  ]);
+  await ownership.append([textEvent("said")], TURN);
+  await finishRun(ownership, { rung: "native" });
+}
+
+proves("INV-24", {
+  title: "the record reads as many rows in a late turn of a conversation as in an early one",
+  sabotages: ["looks_at_the_whole_transcript", "counts_every_run"],
+  timeoutMs: 60_000,
+  async holds(sabotage) {
+    await using own = await RecordWorld.open();
+    if (sabotage === "looks_at_the_whole_transcript") {
+      await own.sabotage("settle_transcript", "t.position > v_leaf_position and", "");
+    } else if (sabotage === "counts_every_run") {
+      await own.sabotage(
+        "admit",
+        "r.conversation_id = p_conversation and r.state = 'queued'",
+        "r.tenant_id = p_tenant and r.state || '' = 'queued'",
+      );
+    }
+    const place = await own.conversation();
+    const read: number[] = [];
+    const process = await own.process();
+    for (let count = 1; count <= LATE; count += 1) {
+      await turn(process, place);
+      // Each backend tells what it read when it has nothing to do, or ends; the sum is taken when all have ended.
+      if (count === EARLY) {
+        read.push(await settledReads(own, process));
+      }
+    }
+    read.push(await settledReads(own, process));
+    const perTurn = { early: read[0]! / EARLY, late: (read[1]! - read[0]!) / (LATE - EARLY) };
+    expect(perTurn.late, "INV-24: rows read per turn").toBeLessThan(perTurn.early * 1.2);
+  },
+});
+
+async function settledReads(own: RecordWorld, process: RecordProcess): Promise<number> {
+  for (const pool of [process.pools.app, process.pools.run]) {
+    const clients = await Promise.all(Array.from({ length: pool.totalCount }, () => pool.connect()));
+    for (const client of clients) {
+      await client.query("select pg_stat_force_next_flush()");
+      client.release();
+    }
+  }
+  return rowsRead(own);
+}
