@@ -26,6 +26,7 @@ import { GroupCommit } from "../packages/server/src/channels/truth/group-commit.
 import { createOwnershipRecord } from "../packages/server/src/channels/truth/ownership-record.ts";
 import { PostgresProcessRecord } from "../packages/server/src/channels/truth/process-record.ts";
 import { openDatabase } from "../packages/server/src/database/open-database.ts";
+import { BoundSlots } from "../packages/server/src/store/bound-slots.ts";
 import { migrate } from "../packages/server/src/store/migrations.ts";
 import { connectDirectly, StorePools } from "../packages/server/src/store/pools.ts";
 import { AgentQueries } from "../packages/server/src/store/queries/agent-queries.ts";
@@ -113,7 +114,7 @@ async function openRecord() {
     process,
     tenants: new TenantDatabase(pools.app),
     admission: createAdmissionRecord({ ...run, database: pools.app }),
-    owners: createOwnershipRecord({ ...run, events }),
+    owners: createOwnershipRecord({ ...run, events, slots: new BoundSlots() }),
     gates: createGateRecord({ ...run, transcript: createTranscriptRecord(pools.run) }),
   };
 }

@@ -24,7 +24,7 @@ import { prepareMessage } from "./engine-request.ts";
 import { ModelCall, type ModelCallPorts } from "./model-call.ts";
 import { MODEL_GATE_LIMITS, type ModelGateLimits } from "./model-gate-limits.ts";
 import type { Provider } from "./providers.ts";
-import { SlotSnapshots } from "./slot-snapshots.ts";
+import { SlotSnapshots, type BoundHere } from "./slot-snapshots.ts";
 import { ourError, sendError } from "./wire-error.ts";
 
 export interface ModelGateOptions {
@@ -36,6 +36,8 @@ export interface ModelGateOptions {
   readonly digest: Digest;
   readonly randomness: Randomness;
   readonly log: Log;
+  /** For slots that were bound in this process. */
+  readonly boundSnapshot?: BoundHere;
   readonly limits?: Partial<ModelGateLimits>;
 }
 
@@ -68,7 +70,7 @@ class HttpModelGate implements ModelGate {
     this.#limits = { ...MODEL_GATE_LIMITS, ...options.limits };
     this.#open = new OpenCalls({ record, clock, recheckEveryMs: this.#limits.recheckEveryMs });
     this.#ports = { record, clock, digest, randomness, log, http: this.#http, open: this.#open, limits: this.#limits };
-    this.#snapshots = new SlotSnapshots(record);
+    this.#snapshots = new SlotSnapshots(record, options.boundSnapshot);
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {

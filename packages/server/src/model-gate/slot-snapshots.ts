@@ -11,19 +11,24 @@ export interface KnownSnapshot {
   readonly snapshotHash: string;
 }
 
+/** A snapshot the process knows without asking, because it bound the slot itself. */
+export type BoundHere = (tokenHash: string) => KnownSnapshot | undefined;
+
 const SLOTS_MAX = 2_000;
 
 export class SlotSnapshots {
   readonly #record: Pick<GateRecord, "slot">;
+  readonly #boundHere: BoundHere;
   readonly #known = new Map<string, KnownSnapshot>();
 
-  constructor(record: Pick<GateRecord, "slot">) {
+  constructor(record: Pick<GateRecord, "slot">, boundHere: BoundHere = () => undefined) {
     this.#record = record;
+    this.#boundHere = boundHere;
   }
 
   /** Rejects with `slot_unknown` when there is no such slot. */
   async of(tokenHash: string): Promise<KnownSnapshot> {
-    const known = this.#known.get(tokenHash);
+    const known = this.#known.get(tokenHash) ?? this.#boundHere(tokenHash);
     if (known !== undefined) return known;
     const view = await this.#record.slot(tokenHash);
     this.learn(tokenHash, view);

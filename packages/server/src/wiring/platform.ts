@@ -136,7 +136,13 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
   );
   await catalog.start();
   const modelGate = starting.use(
-    createModelGate({ ...ports, record: record.gates, providers: config.providers, process: incarnation }),
+    createModelGate({
+      ...ports,
+      record: record.gates,
+      boundSnapshot: record.boundSnapshot,
+      providers: config.providers,
+      process: incarnation,
+    }),
   );
   const toolGate = starting.use(createToolGate({ ...ports, record: record.gates, catalog, process: incarnation }));
   const server = starting.use(

@@ -9,6 +9,7 @@ import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
 import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
+import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../store/pools.ts";
 import { AgentQueries } from "../store/queries/agent-queries.ts";
 import { AnsweringQueries } from "../store/queries/answering-queries.ts";
@@ -38,6 +39,8 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly ownership: OwnershipRecord;
   readonly processes: PostgresProcessRecord;
   readonly gates: GateRecord;
+  /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
+  readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
   readonly queries: Queries;
   readonly live: PostgresLiveChannel;
   /** Calls the listener whenever something may be claimable or to be cancelled. */
@@ -62,6 +65,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     new PostgresLiveChannel({ bus, connect: () => connect("doorbells"), database: pools.run, log }),
   );
   const snapshots = new SnapshotCache(pools.run);
+  const slots = new BoundSlots();
   const events = stack.use(new GroupCommit({ database: pools.run, live, log }));
   const processes = stack.use(
     new PostgresProcessRecord({
@@ -74,7 +78,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
   const tenants = new TenantDatabase(pools.app);
   return {
     admission: createAdmissionRecord({ database: pools.app, snapshots, live, authority: processes }),
-    ownership: createOwnershipRecord({ database: pools.run, events, live, snapshots, authority: processes }),
+    ownership: createOwnershipRecord({ database: pools.run, events, live, snapshots, slots, authority: processes }),
     processes,
     gates: createGateRecord({
       database: pools.run,
@@ -83,6 +87,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       authority: processes,
       transcript: createTranscriptRecord(pools.run),
     }),
+    boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: {
       agents: new AgentQueries(tenants),
       answering: new AnsweringQueries(pools.app),

@@ -1,6 +1,7 @@
 /** An owner's hold on one conversation: each write presents the generation it was claimed under. */
 import type { HistoryEntry, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
 import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal } from "@signalbox/core";
+import type { BoundSlots } from "../../store/bound-slots.ts";
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import {
   BIND_SLOT,
@@ -18,6 +19,8 @@ export interface OwnershipParts {
   readonly database: Queryable;
   readonly events: GroupCommit;
   readonly live: Pick<LiveChannel, "ring">;
+  /** Told of every slot that is bound here. */
+  readonly slots: Pick<BoundSlots, "note">;
 }
 
 export class PostgresOwnership implements Ownership {
@@ -32,6 +35,7 @@ export class PostgresOwnership implements Ownership {
   async bindSlot(slot: { readonly tokenHash: string; readonly workerId: string }): Promise<void> {
     const { conversationId, generation } = this.claim;
     await askRecord(this.#parts.database, BIND_SLOT, [conversationId, generation, slot.tokenHash, slot.workerId]);
+    this.#parts.slots.note(slot.tokenHash, this.claim);
   }
 
   append(events: readonly OwnerEvent[], turnId: TurnId): Promise<void> {

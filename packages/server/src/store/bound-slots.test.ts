@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { BoundSlots } from "./bound-slots.ts";
+
+function boundTo(snapshotHash: string) {
+  const limits = { modelCallCount: 1, toolCallCount: 1, wallClockMs: 1 };
+  const agent = {
+    agentId: "agt_1",
+    agentName: "a",
+    revision: 1,
+    runtime: "langgraph",
+    instructions: "",
+    model: "sim/x",
+  };
+  return { snapshotHash, snapshot: { ...agent, maxOutputTokens: 1, tools: [], limits } };
+}
+
+it("knows the newest snapshot of each slot, and forgets the slot that was bound the longest ago", () => {
+  const slots = new BoundSlots();
+  slots.note("kept", boundTo("old"));
+  slots.note("first", boundTo("first"));
+  for (let count = 0; count < 1_998; count += 1) {
+    slots.note(`slot ${count}`, boundTo("other"));
+  }
+  slots.note("kept", boundTo("new"));
+  expect(slots.find("first")?.snapshotHash).toBe("first");
+  slots.note("one more", boundTo("other"));
+  expect(slots.find("first")).toBeUndefined();
+  expect(slots.find("kept")?.snapshotHash).toBe("new");
+  expect(slots.find("unknown")).toBeUndefined();
+});
