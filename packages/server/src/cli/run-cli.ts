@@ -1,5 +1,5 @@
 /** Finds the command, runs it, and turns every failure into a sentence and an exit code. */
-import { parseArgs } from "node:util";
+import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
 import { SignalboxError } from "@signalbox/client";
 import { PlatformError } from "@signalbox/contract";
 import { ConfigurationError, type Environment } from "../config/environment.ts";
@@ -28,6 +28,8 @@ const COMMANDS: readonly Command[] = [
   keysCommand,
   doctorCommand,
 ];
+
+const CAUSE_LIMIT = 8;
 
 export interface CliProcess {
   readonly words: readonly string[];
@@ -79,9 +81,10 @@ async function call(cli: CliProcess, command: Command, words: readonly string[])
 
 function parseWords(command: Command, words: readonly string[]) {
   try {
+    const options: ParseArgsOptionsConfig = { ...command.options, help: { type: "boolean", short: "h" } };
     return parseArgs({
       args: [...words],
-      options: { ...command.options, help: { type: "boolean", short: "h" } },
+      options,
       allowPositionals: true,
       strict: true,
     });
@@ -102,11 +105,24 @@ function explain(cli: CliProcess, command: Command, thrown: unknown): ExitCode {
   if (thrown instanceof SignalboxError || thrown instanceof PlatformError) {
     const details = thrown instanceof SignalboxError ? thrown.errors : thrown.fields;
     const lines = details.map((field) => `  ${field.pointer}: ${field.detail}\n`).join("");
-    cli.err.write(`signalbox ${command.name}: ${thrown.message} (${thrown.code})\n${lines}`);
+    cli.err.write(`signalbox ${command.name}: ${thrown.message} (${thrown.code})\n${lines}${causesOf(thrown)}`);
     return EXIT.failed;
   }
-  cli.err.write(`signalbox ${command.name}: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+  cli.err.write(
+    `signalbox ${command.name}: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`,
+  );
   return EXIT.failed;
+}
+
+/** Whoever runs a command on this machine may see why it failed inside; a caller of the API may not. */
+function causesOf(error: Error): string {
+  const lines: string[] = [];
+  let cause = error.cause;
+  while (cause instanceof Error && lines.length < CAUSE_LIMIT) {
+    lines.push(`  because: ${cause.message}\n`);
+    cause = cause.cause;
+  }
+  return lines.join("");
 }
 
 function overview(): string {

@@ -11,7 +11,12 @@ export class Terminal {
   readonly #colour: boolean;
   #progress = false;
 
-  constructor(options: { readonly out: NodeJS.WriteStream; readonly err: NodeJS.WriteStream; readonly json: boolean; readonly noColor: boolean }) {
+  constructor(options: {
+    readonly out: NodeJS.WriteStream;
+    readonly err: NodeJS.WriteStream;
+    readonly json: boolean;
+    readonly noColor: boolean;
+  }) {
     this.json = options.json;
     this.#out = options.out;
     this.#err = options.err;
@@ -53,9 +58,12 @@ export class Terminal {
 
   table(rows: readonly (readonly string[])[]): void {
     const widths: number[] = [];
-    for (const row of rows) row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));
+    for (const row of rows)
+      row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));
     for (const row of rows) {
-      this.line(row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("  "));
+      this.line(
+        row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("  "),
+      );
     }
   }
 

@@ -1,5 +1,13 @@
 import { PlatformError } from "@signalbox/contract";
-import { CONNECTION_OPTIONS, EXIT, textFlag, UsageError, type Command, type CommandCall, type ExitCode } from "../command.ts";
+import {
+  CONNECTION_OPTIONS,
+  EXIT,
+  textFlag,
+  UsageError,
+  type Command,
+  type CommandCall,
+  type ExitCode,
+} from "../command.ts";
 import { clientOf } from "../connection.ts";
 
 export const agentsCommand: Command = {
@@ -31,7 +39,15 @@ async function list(call: CommandCall): Promise<ExitCode> {
   const { data } = await clientOf(call).agents.list({ limit: 200, order: "asc" });
   if (call.terminal.json) call.terminal.value(data);
   else if (data.length === 0) call.terminal.line("No agents yet. Make one with `signalbox agents create`.");
-  else call.terminal.table(data.map((agent) => [agent.name, agent.runtime, agent.model, agent.tools.map((tool) => tool.reference).join(" ")]));
+  else
+    call.terminal.table(
+      data.map((agent) => [
+        agent.name,
+        agent.runtime,
+        agent.model,
+        agent.tools.map((tool) => tool.reference).join(" "),
+      ]),
+    );
   return EXIT.done;
 }
 

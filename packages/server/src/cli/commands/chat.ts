@@ -1,7 +1,15 @@
 /** Talk to an agent: one message with `--message`, or a conversation on a terminal. */
 import { createInterface } from "node:readline/promises";
 import { SignalboxError, type ConversationHandle, type RunHandle } from "@signalbox/client";
-import { CONNECTION_OPTIONS, EXIT, textFlag, UsageError, type Command, type CommandCall, type ExitCode } from "../command.ts";
+import {
+  CONNECTION_OPTIONS,
+  EXIT,
+  textFlag,
+  UsageError,
+  type Command,
+  type CommandCall,
+  type ExitCode,
+} from "../command.ts";
 import { clientOf } from "../connection.ts";
 
 export const chatCommand: Command = {
@@ -73,7 +81,9 @@ async function answer(
   terminal.progress(accepted.accepted === "queued" ? "waiting for the answer before this one …" : "thinking …");
   const cancel = (): void => {
     terminal.note(terminal.style("yellow", "stopping …"));
-    run.cancel().catch((thrown: unknown) => terminal.note(String(thrown instanceof SignalboxError ? thrown.message : thrown)));
+    run
+      .cancel()
+      .catch((thrown: unknown) => terminal.note(String(thrown instanceof SignalboxError ? thrown.message : thrown)));
   };
   message.stop.addEventListener("abort", cancel, { once: true });
   try {

@@ -14,13 +14,25 @@ signalbox conversations show ID     the history`,
     if (verb === "list") {
       const { data } = await client.conversations.list();
       if (call.terminal.json) call.terminal.value(data);
-      else call.terminal.table(data.map((each) => [each.id, each.agent.name, each.activeRun?.status ?? "idle", each.createdAt, each.title ?? ""]));
+      else
+        call.terminal.table(
+          data.map((each) => [
+            each.id,
+            each.agent.name,
+            each.activeRun?.status ?? "idle",
+            each.createdAt,
+            each.title ?? "",
+          ]),
+        );
       return EXIT.done;
     }
     if (verb !== "show" || id === undefined) throw new UsageError("name a conversation to show");
     for await (const message of client.conversations.open(id).messages()) {
       if (call.terminal.json) call.terminal.value(message);
-      else call.terminal.line(`${call.terminal.style("bold", message.role)}${message.partial ? " (stopped)" : ""}\n${message.content}\n`);
+      else
+        call.terminal.line(
+          `${call.terminal.style("bold", message.role)}${message.partial ? " (stopped)" : ""}\n${message.content}\n`,
+        );
     }
     return EXIT.done;
   },

@@ -12,7 +12,8 @@ export const eventsCommand: Command = {
     const [id, ...rest] = call.words;
     if (id === undefined || rest.length > 0) throw new UsageError("name one conversation or run");
     const after = textFlag(call, "after");
-    if (after !== undefined && !/^[0-9]+$/.test(after)) throw new UsageError("--after takes a sequence, a whole number");
+    if (after !== undefined && !/^[0-9]+$/.test(after))
+      throw new UsageError("--after takes a sequence, a whole number");
     const client = clientOf(call);
     const events = isId("run", id)
       ? (await client.runs.open(id)).events({ signal: call.interrupted })
@@ -23,7 +24,10 @@ export const eventsCommand: Command = {
         });
     for await (const event of events) {
       if (call.terminal.json) call.terminal.value(event);
-      else call.terminal.line(`${String(event.sequence ?? "·").padStart(5)}  ${event.type.padEnd(18)} ${summaryOf(event)}`);
+      else
+        call.terminal.line(
+          `${String(event.sequence ?? "·").padStart(5)}  ${event.type.padEnd(18)} ${summaryOf(event)}`,
+        );
     }
     return EXIT.done;
   },

@@ -32,7 +32,8 @@ function rightsOf(call: CommandCall): readonly Right[] {
   if (!Array.isArray(named)) return RIGHTS;
   return named.map((text) => {
     const right = RIGHTS.find((each) => each === text);
-    if (right === undefined) throw new UsageError(`there is no right "${String(text)}"; rights are ${RIGHTS.join(", ")}`);
+    if (right === undefined)
+      throw new UsageError(`there is no right "${String(text)}"; rights are ${RIGHTS.join(", ")}`);
     return right;
   });
 }

@@ -1,5 +1,13 @@
 import type { Run } from "@signalbox/contract";
-import { CONNECTION_OPTIONS, EXIT, textFlag, UsageError, type Command, type CommandCall, type ExitCode } from "../command.ts";
+import {
+  CONNECTION_OPTIONS,
+  EXIT,
+  textFlag,
+  UsageError,
+  type Command,
+  type CommandCall,
+  type ExitCode,
+} from "../command.ts";
 import { clientOf } from "../connection.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -28,7 +36,14 @@ async function list(call: CommandCall): Promise<ExitCode> {
   else if (data.length === 0) call.terminal.line("No runs yet. Send a message with `signalbox chat`.");
   else {
     call.terminal.table(
-      data.map((run) => [run.id, statusOf(call.terminal, run), run.agent.name, run.runtime, run.acceptedAt, elapsedOf(run)]),
+      data.map((run) => [
+        run.id,
+        statusOf(call.terminal, run),
+        run.agent.name,
+        run.runtime,
+        run.acceptedAt,
+        elapsedOf(run),
+      ]),
     );
   }
   return EXIT.done;
@@ -47,7 +62,10 @@ function showOne(call: CommandCall, run: Run): ExitCode {
     ["model", run.servedModel ?? "none yet"],
     ["rung", run.rung ?? "none yet"],
     ["attempt", String(run.attempt)],
-    ["usage", `${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.modelCalls} model calls, ${run.usage.toolCalls} tool calls`],
+    [
+      "usage",
+      `${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.modelCalls} model calls, ${run.usage.toolCalls} tool calls`,
+    ],
     ["cost", run.costMicros === null ? "price not known" : `${(run.costMicros / 1_000_000).toFixed(6)} USD`],
     ["accepted", run.acceptedAt],
     ["finished", run.finishedAt ?? "not yet"],
