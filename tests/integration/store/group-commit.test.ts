@@ -206,3 +206,38 @@ it("holds to its cap, to its windows and to one batch per conversation", async (
   await events[Symbol.asyncDispose]();
   expect(await codeOf(append("a", 1))).toBe("shutting_down");
 });
+
+it("a refusal that is still being audited holds up no batch", async () => {
+  const process = await world.process({ registered: false });
+  const audited = Promise.withResolvers<void>();
+  const events = new GroupCommit({
+    database: {
+      async query<Row>({ name, values }: { name: string; values: unknown[] }) {
+        if (name === "note_stale") {
+          await audited.promise;
+          return { rows: [] };
+        }
+        const rows = (values[0] as string[]).map((conversationId) => ({
+          conversationId,
+          sequence: conversationId === "stale" ? null : 1,
+        }));
+        // Answers like the statement it stands for.
+        return { rows: rows as Row[] };
+      },
+    },
+    live: process.bus,
+    log: silentLog,
+    batchesInFlight: 1,
+  });
+  const append = (conversationId: string) =>
+    codeOf(events.append({ conversationId, runId: "run", generation: 1 }, [textEvent("x")], null));
+  expect(await append("stale")).toBe("stale_generation");
+  expect(await Promise.all([append("a"), append("stale"), append("b")])).toEqual([
+    "accepted",
+    "stale_generation",
+    "accepted",
+  ]);
+  expect(await append("c")).toBe("accepted");
+  audited.resolve();
+  await events[Symbol.asyncDispose]();
+});

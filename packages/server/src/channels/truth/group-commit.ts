@@ -50,6 +50,7 @@ export class GroupCommit implements AsyncDisposable {
   readonly #queues = new Map<string, Waiting[]>();
   readonly #inFlight = new Map<string, Promise<void>>();
   readonly #batches = new Set<Promise<void>>();
+  readonly #notes = new Set<Promise<void>>();
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #distanceMs = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -102,6 +103,7 @@ export class GroupCommit implements AsyncDisposable {
       await Promise.all(this.#batches);
     }
     this.#cancelTimer();
+    await Promise.all(this.#notes);
   }
 
   /** Everything that is appended in this turn of the event loop goes together. */
@@ -230,8 +232,8 @@ export class GroupCommit implements AsyncDisposable {
       .catch((thrown: unknown) => {
         this.#options.log.error("a refused append could not be audited", thrown, { runId, generation });
       })
-      .finally(() => this.#batches.delete(note));
-    this.#batches.add(note);
+      .finally(() => this.#notes.delete(note));
+    this.#notes.add(note);
   }
 }
 
