@@ -2,7 +2,12 @@
 import { PlatformError, type RuntimeInfo } from "@signalbox/contract";
 import type { Clock, Log, Randomness, Seat, WorkerPool } from "@signalbox/core";
 import { RemoteSeat, type SlotToken } from "./seat.ts";
-import { WorkerConnection, type WorkerAnnouncement } from "./worker-connection.ts";
+import {
+  HEARTBEAT_EVERY_MS,
+  WorkerConnection,
+  type HeldSessions,
+  type WorkerAnnouncement,
+} from "./worker-connection.ts";
 
 export interface ConnectedWorkersOptions {
   readonly joinToken: string;
@@ -12,6 +17,8 @@ export interface ConnectedWorkersOptions {
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly log: Log;
+  /** Default 1000. */
+  readonly heartbeatEveryMs?: number;
   /** Called when room may have grown: a worker came or a seat was left. */
   readonly onRoom: () => void;
 }
@@ -20,6 +27,7 @@ interface WarmSession {
   readonly workerId: string;
   readonly runtime: string;
   readonly slot: SlotToken;
+  readonly openedAtMs: number;
 }
 
 export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
@@ -35,20 +43,15 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
   announce(announcement: WorkerAnnouncement): void {
     const known = this.#connections.get(announcement.incarnation);
     if (known !== undefined && !known.lost.aborted) return;
+    const { joinToken, supervisor, clock, heartbeatEveryMs = HEARTBEAT_EVERY_MS } = this.#options;
     const connection = new WorkerConnection(announcement, {
-      joinToken: this.#options.joinToken,
-      supervisor: this.#options.supervisor,
-      clock: this.#options.clock,
-      log: this.#options.log,
-      onAlive: (worker) => {
-        this.#options.log.info("worker connected", {
-          worker: worker.id,
-          address: announcement.address,
-          runtimes: announcement.runtimes.map((runtime) => runtime.name),
-        });
-        this.#options.onRoom();
-      },
+      joinToken,
+      supervisor,
+      clock,
+      heartbeatEveryMs,
+      onAlive: (worker) => this.#welcome(worker),
       onDead: (worker) => this.#bury(worker),
+      onSessions: (worker, held) => this.#forgetParked(worker, held),
     });
     this.#connections.set(connection.id, connection);
   }
@@ -65,18 +68,17 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
   }
 
   seat(conversationId: string, runtime: string): Promise<Seat> {
-    const warm = this.#warm.get(conversationId);
-    const keeper = warm === undefined || warm.runtime !== runtime ? undefined : this.#connections.get(warm.workerId);
-    const keeps = keeper !== undefined && keeper.freeRoom > 0 && warm !== undefined;
-    const connection = keeps ? keeper : this.#roomiest(runtime);
+    const kept = this.#keptSession(conversationId, runtime);
+    const connection = kept?.connection ?? this.#roomiest(runtime);
     if (connection === undefined) return Promise.reject(new PlatformError("no_worker"));
-    const slot = keeps ? warm.slot : RemoteSeat.mintSlot(this.#options.randomness);
+    const slot = kept?.slot ?? RemoteSeat.mintSlot(this.#options.randomness);
+    const openedAtMs = (): number => this.#options.clock.monotonicMs();
     return Promise.resolve(
       new RemoteSeat({
         connection,
         slot,
         gates: this.#options.gates,
-        onOpened: (id) => this.#warm.set(id, { workerId: connection.id, runtime, slot }),
+        onOpened: (id) => this.#warm.set(id, { workerId: connection.id, runtime, slot, openedAtMs: openedAtMs() }),
         onEnded: (id) => this.#warm.delete(id),
         onLeft: this.#options.onRoom,
       }),
@@ -111,6 +113,18 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
     this.#warm.clear();
   }
 
+  /** The worker that keeps this conversation's session warm, if it can go on with it now. */
+  #keptSession(
+    conversationId: string,
+    runtime: string,
+  ): { readonly connection: WorkerConnection; readonly slot: SlotToken } | undefined {
+    const warm = this.#warm.get(conversationId);
+    if (warm === undefined || warm.runtime !== runtime) return undefined;
+    const connection = this.#connections.get(warm.workerId);
+    const able = connection !== undefined && connection.offers(runtime) && connection.freeRoom > 0;
+    return able ? { connection, slot: warm.slot } : undefined;
+  }
+
   #roomiest(runtime: string): WorkerConnection | undefined {
     let best: WorkerConnection | undefined;
     for (const connection of this.#connections.values()) {
@@ -118,6 +132,25 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
       if (best === undefined || connection.freeRoom > best.freeRoom) best = connection;
     }
     return best;
+  }
+
+  #welcome(connection: WorkerConnection): void {
+    this.#options.log.info("worker connected", {
+      worker: connection.id,
+      address: connection.announcement.address,
+      runtimes: connection.runtimes.map((runtime) => runtime.name),
+    });
+    this.#options.onRoom();
+  }
+
+  /** A worker parks sessions by itself; what it no longer holds need not be remembered. */
+  #forgetParked(connection: WorkerConnection, held: HeldSessions): void {
+    for (const [conversationId, warm] of this.#warm) {
+      const older = warm.openedAtMs < held.askedAtMs;
+      if (warm.workerId === connection.id && older && !held.conversationIds.has(conversationId)) {
+        this.#warm.delete(conversationId);
+      }
+    }
   }
 
   #bury(connection: WorkerConnection): void {

@@ -1,5 +1,6 @@
 /** RegistryService: a worker announces itself with the join token and is dialled from then on. */
 import { createHash, timingSafeEqual } from "node:crypto";
+import { CODE_HEADER } from "@signalbox/contract";
 import { RegistryService } from "@signalbox/contract/worker-protocol";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { ConnectedWorkers } from "./pool.ts";
@@ -17,10 +18,10 @@ export function registryRoutes(options: RegistryOptions): (router: ConnectRouter
     router.service(RegistryService, {
       register(request, context) {
         if (!timingSafeEqual(digest(context.requestHeader.get("authorization") ?? ""), expected)) {
-          throw new ConnectError("A worker needs the join token of this platform.", Code.Unauthenticated);
+          throw refusal("unauthenticated", "A worker needs the join token of this platform.");
         }
-        if (!/^https?:\/\/[^/]+$/.test(request.address) || request.incarnation === "") {
-          throw new ConnectError("A worker announces an address and an incarnation.", Code.InvalidArgument);
+        if (!isAddress(request.address) || request.incarnation === "") {
+          throw refusal("invalid_request", "A worker announces an address such as http://127.0.0.1:4711, and itself.");
         }
         options.workers.announce({
           address: request.address,
@@ -32,6 +33,17 @@ export function registryRoutes(options: RegistryOptions): (router: ConnectRouter
       },
     });
   };
+}
+
+function refusal(code: "unauthenticated" | "invalid_request", detail: string): ConnectError {
+  const status = code === "unauthenticated" ? Code.Unauthenticated : Code.InvalidArgument;
+  return new ConnectError(detail, status, { [CODE_HEADER]: code });
+}
+
+/** Scheme, host and port: nothing that would be sent along with every call. */
+function isAddress(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:\/\/[^/?#@]+$/.test(text);
 }
 
 function digest(text: string): Buffer {

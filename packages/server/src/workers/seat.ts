@@ -16,12 +16,14 @@ import type {
   StepResult,
   WorkerEvent,
 } from "@signalbox/core";
-import { fromConnect } from "./worker-errors.ts";
 import type { WorkerConnection } from "./worker-connection.ts";
 
 const SLOT_TOKEN_BYTES = 32;
 const OPEN_TIMEOUT_MS = 60_000;
 const CALL_TIMEOUT_MS = 10_000;
+/** An interrupt can reach the worker before its step does; it is said again until there is something to stop. */
+const INTERRUPT_AGAIN_MS = 50;
+const INTERRUPT_LIMIT = 40;
 
 /** An engine's only credential. Kept in memory here and in the engine; the record has its hash. */
 export interface SlotToken {
@@ -60,7 +62,7 @@ export class RemoteSeat implements Seat {
   async open(request: SessionRequest): Promise<void> {
     const { connection, slot, gates } = this.#options;
     this.#session = request;
-    await connection.call((signal) =>
+    const opened = await connection.call((signal) =>
       connection.client.initWorkerSession(
         {
           tenantId: request.tenantId,
@@ -75,15 +77,21 @@ export class RemoteSeat implements Seat {
         { signal, timeoutMs: OPEN_TIMEOUT_MS },
       ),
     );
+    if (opened.slotHash !== slot.hash) {
+      // Its engine would ask the gates with a token that is bound to nothing.
+      await this.terminate("its slot is not the one that was bound");
+      throw new PlatformError("engine_failed", "The worker kept a session whose slot is not bound to this run.");
+    }
     this.#options.onOpened(request.conversationId);
   }
 
   async *step(request: StepRequest, signal: CancelSignal): AsyncIterable<StepOutput> {
     const { connection } = this.#options;
     const session = this.#opened();
+    const ended = new AbortController();
     const interrupt = (): void => {
       // A lost worker ends the stream below by itself, so a failed interrupt needs no answer here.
-      this.#interrupt(session).catch(() => undefined);
+      this.#interrupt(session, ended.signal).catch(() => undefined);
     };
     if (signal.aborted) interrupt();
     signal.addEventListener("abort", interrupt, { once: true });
@@ -94,10 +102,7 @@ export class RemoteSeat implements Seat {
           generation: BigInt(session.generation),
           runId: request.runId,
           turnId: request.turnId,
-          input:
-            request.continueReason === null
-              ? { case: "message", value: { parts: [...request.parts] } }
-              : { case: "continue", value: { reason: request.continueReason } },
+          input: inputOf(request),
         },
         { signal: connection.lost, timeoutMs: 0 },
       );
@@ -107,12 +112,15 @@ export class RemoteSeat implements Seat {
         finished ||= output?.kind === "result";
         if (output !== null) yield output;
       }
-      if (!finished) throw new PlatformError("worker_lost", "The worker's stream ended without a result.");
+      if (!finished) {
+        const error = new PlatformError("worker_lost", "The worker's stream ended without a result.");
+        connection.declareDead(error);
+        throw error;
+      }
     } catch (thrown) {
-      const error = fromConnect(thrown);
-      if (error.code === "worker_lost") connection.declareDead(error);
-      throw error;
+      throw connection.failed(thrown);
     } finally {
+      ended.abort();
       signal.removeEventListener("abort", interrupt);
     }
   }
@@ -139,20 +147,32 @@ export class RemoteSeat implements Seat {
     }
   }
 
-  async #interrupt(session: SessionRequest): Promise<void> {
+  async #interrupt(session: SessionRequest, ended: AbortSignal): Promise<void> {
     const { connection } = this.#options;
-    await connection.call((signal) =>
-      connection.client.interruptStep(
-        { conversationId: session.conversationId, generation: BigInt(session.generation), reason: "cancelled" },
-        { signal, timeoutMs: CALL_TIMEOUT_MS },
-      ),
-    );
+    for (let count = 0; count < INTERRUPT_LIMIT && !ended.aborted; count += 1) {
+      const { running } = await connection.call((signal) =>
+        connection.client.interruptStep(
+          { conversationId: session.conversationId, generation: BigInt(session.generation), reason: "cancelled" },
+          { signal, timeoutMs: CALL_TIMEOUT_MS },
+        ),
+      );
+      if (running) return;
+      await connection.clock.sleep(INTERRUPT_AGAIN_MS, ended);
+    }
   }
 
   #opened(): SessionRequest {
     if (this.#session === null) throw new PlatformError("internal", "A seat was used before its session was opened.");
     return this.#session;
   }
+}
+
+type StepInput = NonNullable<Parameters<WorkerConnection["client"]["executeStep"]>[0]["input"]>;
+
+function inputOf(request: StepRequest): StepInput {
+  return request.continueReason === null
+    ? { case: "message", value: { parts: [...request.parts] } }
+    : { case: "continue", value: { reason: request.continueReason } };
 }
 
 function translate(message: ExecuteStepResponse): StepOutput | null {

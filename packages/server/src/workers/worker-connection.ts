@@ -3,11 +3,11 @@
  * whose step stream breaks, is dead: everything that waits on it ends with `worker_lost`, and it has to register again.
  */
 import { PlatformError } from "@signalbox/contract";
-import { WorkerService, type Runtime } from "@signalbox/contract/worker-protocol";
-import type { Clock, Log } from "@signalbox/core";
+import { WorkerService, type HeartbeatResponse, type Runtime } from "@signalbox/contract/worker-protocol";
+import type { Clock } from "@signalbox/core";
 import { createClient, type Client, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { fromConnect } from "./worker-errors.ts";
+import { fromConnect, isConnectionLost } from "./worker-errors.ts";
 
 export const HEARTBEAT_EVERY_MS = 1_000;
 export const HEARTBEATS_MISSED_LIMIT = 3;
@@ -21,13 +21,20 @@ export interface WorkerAnnouncement {
   readonly runtimes: readonly Runtime[];
 }
 
+/** What a worker said it holds, and when it was asked. */
+export interface HeldSessions {
+  readonly conversationIds: ReadonlySet<string>;
+  readonly askedAtMs: number;
+}
+
 export interface WorkerConnectionOptions {
   readonly joinToken: string;
   readonly supervisor: string;
   readonly clock: Clock;
-  readonly log: Log;
+  readonly heartbeatEveryMs: number;
   readonly onDead: (connection: WorkerConnection) => void;
   readonly onAlive: (connection: WorkerConnection) => void;
+  readonly onSessions: (connection: WorkerConnection, held: HeldSessions) => void;
 }
 
 export class WorkerConnection implements AsyncDisposable {
@@ -41,12 +48,16 @@ export class WorkerConnection implements AsyncDisposable {
   readonly #heartbeat: Promise<void>;
   #alive = false;
   #runtimes: readonly Runtime[];
-  #sitting = 0;
+  #room: number;
+  /** Steps that run for anybody, as the worker said last. */
+  #steppingCount = 0;
+  #sittingCount = 0;
 
   constructor(announcement: WorkerAnnouncement, options: WorkerConnectionOptions) {
     this.announcement = announcement;
     this.#options = options;
     this.#runtimes = announcement.runtimes;
+    this.#room = announcement.room;
     this.lost = this.#lost.signal;
     this.#sessions = new Http2SessionManager(announcement.address);
     const authorize: Interceptor = (next) => (request) => {
@@ -72,12 +83,17 @@ export class WorkerConnection implements AsyncDisposable {
     return this.#alive && !this.lost.aborted;
   }
 
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
   get runtimes(): readonly Runtime[] {
     return this.#runtimes;
   }
 
+  /** Steps that could begin now. Another supervisor may use the same worker; one that drains has no room. */
   get freeRoom(): number {
-    return this.alive ? Math.max(0, this.announcement.room - this.#sitting) : 0;
+    return this.alive ? Math.max(0, this.#room - Math.max(this.#sittingCount, this.#steppingCount)) : 0;
   }
 
   offers(runtime: string): boolean {
@@ -86,24 +102,29 @@ export class WorkerConnection implements AsyncDisposable {
 
   /** Counts a run in until the returned function is called. */
   sit(): () => void {
-    this.#sitting += 1;
+    this.#sittingCount += 1;
     let seated = true;
     return () => {
-      if (seated) this.#sitting -= 1;
+      if (seated) this.#sittingCount -= 1;
       seated = false;
     };
   }
 
-  /** Runs one call; a transport failure means that the worker is lost. */
+  /** Runs one call; a connection that breaks means that the worker is dead. */
   async call<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.lost.aborted) throw new PlatformError("worker_lost");
     try {
       return await run(this.lost);
     } catch (thrown) {
-      const error = fromConnect(thrown);
-      if (error.code === "worker_lost") this.declareDead(error);
-      throw error;
+      throw this.failed(thrown);
     }
+  }
+
+  /** What a call ended with, in our words; the worker is declared dead when it will answer nothing else either. */
+  failed(thrown: unknown): PlatformError {
+    const error = fromConnect(thrown);
+    if (isConnectionLost(thrown)) this.declareDead(error);
+    return error;
   }
 
   declareDead(cause: unknown): void {
@@ -122,28 +143,40 @@ export class WorkerConnection implements AsyncDisposable {
   }
 
   async #beat(): Promise<void> {
-    let missed = 0;
+    const { clock, heartbeatEveryMs } = this.#options;
+    let missedCount = 0;
     while (!this.lost.aborted) {
+      const askedAtMs = clock.monotonicMs();
       try {
         const answer = await this.client.heartbeat(
           { supervisor: this.#options.supervisor },
-          { signal: this.lost, timeoutMs: HEARTBEAT_EVERY_MS },
+          { signal: this.lost, timeoutMs: heartbeatEveryMs },
         );
-        if (answer.incarnation !== this.announcement.incarnation) {
-          this.declareDead(new PlatformError("worker_lost", "Another worker answers at this address."));
-          return;
-        }
-        missed = 0;
-        this.#runtimes = answer.runtimes;
-        if (!this.#alive) {
-          this.#alive = true;
-          this.#options.onAlive(this);
-        }
+        missedCount = 0;
+        this.#heard(answer, askedAtMs);
       } catch (thrown) {
-        missed += 1;
-        if (missed >= HEARTBEATS_MISSED_LIMIT) this.declareDead(thrown);
+        missedCount += 1;
+        if (missedCount >= HEARTBEATS_MISSED_LIMIT) this.declareDead(thrown);
       }
-      await this.#options.clock.sleep(HEARTBEAT_EVERY_MS, this.lost);
+      // Counted from when it was asked, so that three that go unanswered take no longer than three periods.
+      await clock.sleep(Math.max(0, heartbeatEveryMs - (clock.monotonicMs() - askedAtMs)), this.lost);
+    }
+  }
+
+  #heard(answer: HeartbeatResponse, askedAtMs: number): void {
+    if (this.lost.aborted) return;
+    if (answer.incarnation !== this.announcement.incarnation) {
+      this.declareDead(new PlatformError("worker_lost", "Another worker answers at this address."));
+      return;
+    }
+    this.#runtimes = answer.runtimes;
+    this.#room = answer.room;
+    this.#steppingCount = answer.sessions.filter((session) => session.stepping).length;
+    const conversationIds = new Set(answer.sessions.map((session) => session.conversationId));
+    this.#options.onSessions(this, { conversationIds, askedAtMs });
+    if (!this.#alive) {
+      this.#alive = true;
+      this.#options.onAlive(this);
     }
   }
 }
