@@ -1,5 +1,6 @@
 /** A conversation's graph on this worker: opened from its transcript, run step by step, ended without a trace. */
 import { randomBytes } from "node:crypto";
+import { setImmediate as turnOfEventLoop } from "node:timers/promises";
 import { GraphRecursionError } from "@langchain/langgraph";
 import { PlatformError, wellFormed } from "@signalbox/contract";
 import {
@@ -24,6 +25,8 @@ import { TranscriptSaver } from "./transcript-saver.ts";
 const SALT_BYTES = 6;
 /** Calls of one message that run at the same time. */
 const CALLS_AT_ONCE_MAX = 16;
+/** A token that was told leaves the process a turn or two later; until then nothing long may begin. */
+const TURNS_UNTIL_SENT = 2;
 const SUPERSTEPS_PER_MODEL_CALL = 2;
 
 export interface SessionParts {
@@ -133,6 +136,9 @@ class LanggraphSession implements EngineSession {
   async #run(messages: readonly Message[], scope: StepScope): Promise<void> {
     const all = [...this.#messages(), ...messages];
     await scope.askAhead(all.length, () => this.#model.call(all, scope, scope.signal));
+    for (let turns = 0; turns < TURNS_UNTIL_SENT; turns += 1) {
+      await turnOfEventLoop();
+    }
     await this.#graph.invoke(
       { messages },
       {
