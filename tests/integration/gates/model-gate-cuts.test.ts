@@ -1,5 +1,6 @@
 /** Calls that end from our side: the engine goes away, the run may no longer act, the record does not follow. */
-import { connect } from "node:net";
+import { createServer } from "node:http";
+import { connect, type AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { frame, started, stopped, stream, text, toolUse } from "./anthropic-events.ts";
 import { ask, MESSAGE, open, raw, startModelFixture, StreamReader, type ModelFixture, until } from "./gate-fixture.ts";
@@ -49,30 +50,68 @@ describe("an engine that goes away", () => {
   });
 
   it("that reads slowly slows the provider down and loses nothing", async () => {
-    const piece = "x".repeat(64 * 1024);
-    const words = text(0, ...Array.from({ length: 200 }, () => piece));
-    const sent = stream(started(), ...words, ...stopped("end_turn"));
-    await using fixture = await startModelFixture({ script: [raw({ utf8: sent })], limits: { streamIdleMs: 400 } });
+    // More than all sockets on the way can hold together.
+    const pieces = Array.from({ length: 32 }, () => "x".repeat(1024 * 1024));
+    const events = [started(), ...text(0, ...pieces), ...stopped("end_turn")];
+    await using writer = await startWriter(events);
+    const provider = { name: "sim", baseUrl: writer.url, wire: "anthropic", apiKey: null, simulated: true } as const;
+    await using fixture = await startModelFixture({ providers: [provider], limits: { streamIdleMs: 1_500 } });
     const socket = connect(fixture.server.port, "127.0.0.1");
     const body = JSON.stringify(MESSAGE);
     socket.write(
       `POST /model/v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
-    socket.pause();
-    await until(() => fixture.sim.requests.length === 1);
-    // Longer than the idle limit: what waits for the engine is no silence of the provider.
-    const pausedAtMs = performance.now();
-    await until(() => performance.now() - pausedAtMs > 700);
+    // Until nothing moves any more, for longer than the idle limit: what waits for the engine is no silence.
+    let seenCount = 0;
+    let movedAtMs = performance.now();
+    await until(() => {
+      if (writer.writtenCount() !== seenCount) movedAtMs = performance.now();
+      seenCount = writer.writtenCount();
+      return seenCount > 0 && performance.now() - movedAtMs > 2_500;
+    }, 40_000);
+    expect(seenCount).toBeLessThan(events.length);
     expect(fixture.record.settlements).toEqual([]);
     let receivedBytes = 0;
     socket.on("data", (chunk) => (receivedBytes += chunk.length));
-    socket.resume();
-    await until(() => socket.readableEnded, 10_000);
-    expect(receivedBytes).toBeGreaterThan(sent.length);
+    await until(() => socket.readableEnded, 40_000);
+    expect(receivedBytes).toBeGreaterThan(32 * 1024 * 1024);
     expect(fixture.record.settlements).toMatchObject([{ state: "succeeded" }]);
     socket.destroy();
   });
 });
+
+/** A provider that writes as fast as it is read and counts the events it could write. */
+async function startWriter(events: readonly Parameters<typeof frame>[0][]) {
+  let writtenCount = 0;
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const write = (): void => {
+      const event = events[writtenCount];
+      if (event === undefined) {
+        response.end();
+        return;
+      }
+      writtenCount += 1;
+      if (response.write(frame(event))) setImmediate(write);
+      else response.once("drain", write);
+    };
+    write();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    writtenCount: () => writtenCount,
+    [Symbol.asyncDispose]: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
 
 describe("a run that may no longer act", () => {
   it("is cut when a cancel rings: error event, provider closed, estimate recorded", async () => {

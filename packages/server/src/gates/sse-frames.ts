@@ -28,14 +28,20 @@ export class FrameScanner {
   }
 
   push(chunk: Buffer): readonly Frame[] {
+    // Streams with CR are rare; without one, line ends can be searched for instead of looking at every byte.
+    const hasCr = this.#afterCr || chunk.includes(CR);
     this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk]);
     const buffer = this.#buffer;
     const frames: Frame[] = [];
     let frameStart = 0;
-    let at = this.#scanned;
-    while (at < buffer.length) {
+    for (let at = this.#scanned; at < buffer.length;) {
+      if (!hasCr) {
+        const lineEnd = buffer.indexOf(LF, at);
+        if (lineEnd < 0) break;
+        at = lineEnd;
+      }
       const end = this.#endsFrame(buffer, at);
-      at = end === null ? at + 1 : end;
+      at = end ?? at + 1;
       if (end !== null) {
         frames.push(readFrame(buffer.subarray(frameStart, end)));
         frameStart = end;
@@ -69,7 +75,7 @@ function readFrame(bytes: Buffer): Frame {
   let event = "";
   let data: string | null = null;
   for (const line of text.includes("\r") ? text.split(/\r\n|\r|\n/) : text.split("\n")) {
-    if (line.startsWith("data:")) {
+    if (line.startsWith("data:") || line === "data") {
       const value = valueOf(line, 5);
       data = data === null ? value : `${data}\n${value}`;
     } else if (line.startsWith("event:")) {

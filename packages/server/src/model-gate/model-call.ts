@@ -6,34 +6,22 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   asPlatformError,
   ERROR_CODES,
-  makeId,
   NO_USAGE,
   PlatformError,
-  uuidV7Bytes,
   type ErrorCode,
   type ModelCallId,
-  type Usage,
 } from "@signalbox/contract";
-import {
-  judgeToolCall,
-  type Clock,
-  type Digest,
-  type GateRecord,
-  type Log,
-  type Proposal,
-  type Randomness,
-  type SlotView,
-} from "@signalbox/core";
+import type { Clock, Digest, GateRecord, Log, Randomness, SlotView } from "@signalbox/core";
 import type { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
-import { settleFirmly } from "../gates/settling.ts";
+import { settleCall, type CallOutcome } from "./call-outcome.ts";
 import type { PreparedRequest } from "./engine-request.ts";
 import { MessageStream } from "./message-stream.ts";
 import type { ModelGateLimits } from "./model-gate-limits.ts";
+import { ProviderSilence } from "./provider-silence.ts";
 import { providerHeaders, providerUrl } from "./providers.ts";
 import { relayStream, type StreamEnd } from "./stream-relay.ts";
-import type { ToolUse } from "./tool-blocks.ts";
 import { readWholeMessage } from "./whole-message.ts";
 import { codeOfErrorType, errorEvent, ourError, providerError, sendError, type WireError } from "./wire-error.ts";
 import { estimatedUsage } from "./wire-usage.ts";
@@ -59,15 +47,6 @@ export interface ModelCallInput {
   readonly tokenHash: string;
   /** The slot as the intent's statement found it. */
   readonly view: SlotView;
-}
-
-interface Outcome {
-  readonly state: "succeeded" | "failed" | "estimated";
-  readonly servedModel: string;
-  readonly usage: Usage;
-  readonly stopReason: string | null;
-  readonly errorCode: ErrorCode | null;
-  readonly calls: readonly ToolUse[];
 }
 
 /**
@@ -97,34 +76,35 @@ export class ModelCall {
   readonly #input: ModelCallInput;
   readonly #ending = new AbortController();
   readonly #message = new MessageStream();
+  readonly #silence: ProviderSilence;
   #upstream: IncomingMessage | null = null;
-  #progressAtMs: number;
   #engineGone = false;
 
   constructor(ports: ModelCallPorts, input: ModelCallInput) {
     this.#ports = ports;
     this.#input = input;
-    this.#progressAtMs = ports.clock.monotonicMs();
+    this.#silence = new ProviderSilence(ports.clock, {
+      isHeldBack: () => this.#upstream?.isPaused() === true,
+      onSilent: () => this.#ending.abort(new PlatformError("provider_timeout")),
+    });
   }
 
   /** Resolves when the call is settled and answered. Rejects only when its outcome could not be recorded. */
   async run(): Promise<void> {
     const { response, tokenHash, view, prepared } = this.#input;
     const { open, limits } = this.#ports;
-    const stopWatching = new AbortController();
     const onClose = (): void => this.#engineWent();
     const openCall = this.#openCall(tokenHash, view);
     response.on("close", onClose);
     if (response.destroyed) this.#engineWent();
     open.add(openCall);
-    const watching = this.#watchProvider(prepared.stream ? limits.streamIdleMs : limits.answerMs, stopWatching.signal);
+    this.#silence.watch(prepared.stream ? limits.streamIdleMs : limits.answerMs);
     try {
       await this.#relay();
     } finally {
       response.off("close", onClose);
       open.remove(openCall);
-      stopWatching.abort(DONE);
-      await watching;
+      await this.#silence[Symbol.asyncDispose]();
       await this.#leaveProvider();
     }
   }
@@ -201,9 +181,7 @@ export class ModelCall {
       response,
       message: this.#message,
       signal: this.#ending.signal,
-      onProgress: () => {
-        this.#progressAtMs = this.#ports.clock.monotonicMs();
-      },
+      onProgress: () => this.#silence.heard(),
     });
     let last: Buffer | string;
     try {
@@ -267,36 +245,10 @@ export class ModelCall {
     sendError(this.#input.response, error);
   }
 
-  async #settle(outcome: Outcome): Promise<boolean> {
-    const { record, clock, log } = this.#ports;
-    const { calls, ...rest } = outcome;
-    const { provider } = this.#input.prepared.route;
-    const settlement = {
-      ...rest,
-      modelCallId: this.#input.modelCallId,
-      costMicros: provider.simulated ? 0 : null,
-      priceVersion: provider.simulated ? "sim" : null,
-      proposals: calls.map((call) => this.#proposal(call)),
-    };
-    const { proposalsAccepted } = await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
-    return calls.length === 0 || proposalsAccepted;
-  }
-
-  #proposal(call: ToolUse): Proposal {
-    const { clock, randomness, digest } = this.#ports;
-    const verdict = judgeToolCall(this.#input.view.snapshot, call.name);
-    const tool = verdict.kind === "allow" ? verdict.value : null;
-    return {
-      toolCallId: makeId("toolCall", uuidV7Bytes(clock.nowMs(), randomness.bytes(10))),
-      toolUseId: call.id,
-      name: call.name,
-      server: tool?.server ?? null,
-      tool: tool?.tool ?? null,
-      effect: tool?.effect ?? "irreversible",
-      definitionHash: tool?.definitionHash ?? null,
-      argumentsJson: call.argumentsJson,
-      argumentsDigest: digest.sha256Hex(call.argumentsJson),
-    };
+  #settle(outcome: CallOutcome): Promise<boolean> {
+    const { modelCallId, view, prepared } = this.#input;
+    const { simulated } = prepared.route.provider;
+    return settleCall(this.#ports, { modelCallId, snapshot: view.snapshot, simulated }, outcome);
   }
 
   #told(error: WireError): string {
@@ -346,18 +298,6 @@ export class ModelCall {
   #reasonOf(thrown: unknown, otherwise: ErrorCode): PlatformError {
     if (this.#ending.signal.aborted) return asPlatformError(this.#ending.signal.reason);
     return thrown instanceof PlatformError ? thrown : new PlatformError(otherwise, undefined, { cause: thrown });
-  }
-
-  async #watchProvider(limitMs: number, stop: AbortSignal): Promise<void> {
-    const { clock } = this.#ports;
-    for (;;) {
-      // A slow engine keeps us from reading; that is no silence of the provider.
-      if (this.#upstream?.isPaused() === true) this.#progressAtMs = clock.monotonicMs();
-      const waitMs = this.#progressAtMs + limitMs - clock.monotonicMs();
-      if (waitMs <= 0) break;
-      if ((await clock.sleep(waitMs, stop)) === "aborted") return;
-    }
-    this.#ending.abort(new PlatformError("provider_timeout"));
   }
 }
 

@@ -44,6 +44,8 @@ export class NotAnswered extends Error {
 /** How long a cancelled request may still be answered, so that its outcome is known after all. */
 export const CANCEL_GRACE_MS = 1_000;
 
+const LATE_MS = 20;
+
 /** Given with an abort that only ends a wait: without a reason an exception with its stack would be made each time. */
 export const SETTLED = "settled";
 
@@ -57,7 +59,9 @@ export async function endOf(
   settled.addEventListener("abort", stop, { once: true });
   request.signal.addEventListener("abort", stop, { once: true });
   if (settled.aborted || request.signal.aborted) stop();
-  const how = await clock.sleep(request.timeoutMs, early.signal);
+  let how = await clock.sleep(request.timeoutMs, early.signal);
+  // A process that was held up looks at its sockets once more: an answer that lies there came in time.
+  if (how === "elapsed") how = await clock.sleep(LATE_MS, early.signal);
   request.signal.removeEventListener("abort", stop);
   if (settled.aborted) return "answered";
   return how === "elapsed" ? "timeout" : "cancelled";
