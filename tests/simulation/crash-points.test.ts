@@ -24,6 +24,14 @@ describe("one message on one process", () => {
     // The reply to a tool call's intent is lost: nobody knows whether the call was made, and the run says so.
     expect(notAnswered.map(({ fate, ending }) => `${fate}: ${ending}`)).toEqual(["lost_reply: failed outcome_unknown"]);
   });
+
+  it("does not go on for ever when it kills every process that drives it", async () => {
+    for (const everyCall of ["open_model_call", "append_transcript"]) {
+      const report = await simulate({ seed: 1, scenario: { fault: { everyCall, fate: "crash_after" } } });
+      expect(report.violations).toEqual([]);
+      expect(endings(report)).toEqual(["failed retries_exhausted"]);
+    }
+  });
 });
 
 interface Told {

@@ -32,7 +32,7 @@ export { memoryGateRecord } from "./memory/gate-record.ts";
 export { memoryOwnershipRecord } from "./memory/ownership-record.ts";
 export { memoryProcessRecord } from "./memory/process-record.ts";
 export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
-export type { Fate } from "./simulation/faults.ts";
+export type { Fate, PlannedFault } from "./simulation/faults.ts";
 export { answered, ScriptedPool, type PoolScript, type ScriptedStep } from "./simulation/scripted-pool.ts";
 export { createSeeded, type Seeded } from "./simulation/seeded.ts";
 export { simulate, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";

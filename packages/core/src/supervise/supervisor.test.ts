@@ -208,6 +208,49 @@ describe("a supervisor", () => {
     await time.until(supervisor.drain());
   });
 
+  it("repeats the finalization of a run whose owner died after the seal, and asks no worker", async () => {
+    const { supervisor: dying } = await supervise({ step: endless });
+    db.createConversation({ id: "cnv_a", tenantId: "default" });
+    const dead = dying.process() ?? 0;
+    const { claim, runId } = await memoryAdmissionRecord(db).admit({ ...commandFor("cnv_a"), claimFor: dead });
+    const owned = memoryOwnershipRecord(db).adopt(claim!);
+    const { generation } = owned.claim;
+    const said = { ending: "done", answer: "said before", stopReason: "end_turn", leaf: null } as const;
+    await owned.seal({ ...said, generation, servedModel: "one", rung: "fresh", error: null });
+    const { supervisor, pool } = await supervise({});
+    db.dropSession(dead);
+    await time.pass(LIMITS.sweepEveryMs + 10);
+    expect(stateOf(runId)).toBe("completed answered");
+    expect(db.messages.where(({ role }) => role === "assistant")).toMatchObject([{ text: "said before" }]);
+    expect(pool.seatCount).toBe(0);
+    await time.until(supervisor.drain());
+  });
+
+  it("goes on through a record that is away for a while, in the middle of a turn", async () => {
+    let away = false;
+    const { claim } = memoryOwnershipRecord(db);
+    const shaky: OwnershipRecord["claim"] = async (request) =>
+      (await claim(request)).map((owned) => ({
+        ...owned,
+        seal: async (conclusion) => {
+          if (away) throw new PlatformError("database_unavailable");
+          return await owned.seal(conclusion);
+        },
+      }));
+    const step = async () => {
+      away = true;
+      return answered("hi");
+    };
+    const { supervisor, pool } = await supervise({ step }, { record: { claim: shaky } });
+    const runId = await admitted();
+    await time.pass(3 * LIMITS.claimEveryMs);
+    expect(stateOf(runId)).toBe("running");
+    away = false;
+    await time.pass(2 * LIMITS.recordRetryCapMs);
+    expect([stateOf(runId), pool.seatCount, db.runs.must(runId).attempt]).toEqual(["completed answered", 1, 1]);
+    await time.until(supervisor.drain());
+  });
+
   it("writes nothing once its lease may be over, and goes on with the run when it holds again", async () => {
     let away = false;
     const { heartbeat } = memoryProcessRecord(db);

@@ -93,10 +93,17 @@ export function randomFaults(random: Seeded, rates: FaultRates): Faults {
   };
 }
 
-/** Nothing goes wrong but one thing: `fate` at call number `index`. */
-export function oneFault(random: Seeded, at: { readonly index: number; readonly fate: Fate } | null): Faults {
+/** One call, or every call of a name. */
+export type PlannedFault =
+  | { readonly index: number; readonly fate: Fate }
+  | { readonly everyCall: string; readonly fate: Fate };
+
+/** Nothing goes wrong but what is planned. */
+export function plannedFault(random: Seeded, planned: PlannedFault | null): Faults {
+  const isMeant = ({ index, call }: CallSite): boolean =>
+    planned !== null && ("index" in planned ? planned.index === index : planned.everyCall === call);
   return {
-    fateOf: ({ index }) => (at !== null && index === at.index ? at.fate : "none"),
+    fateOf: (site) => (planned !== null && isMeant(site) ? planned.fate : "none"),
     delayMs: () => random.between(1, 8),
     stallMs: () => 12_000,
     restartMs: () => 500,

@@ -1,6 +1,6 @@
 /** What must hold once everything has come to rest. */
 import { isTerminal, type PlatformEvent } from "@signalbox/contract";
-import { createItemFold, type FoldedItem } from "@signalbox/core";
+import { createItemFold, generationOf, type FoldedItem } from "@signalbox/core";
 import type { MemoryDatabase } from "../memory/database.ts";
 import type { Effect } from "./gates.ts";
 import type { SimReader } from "./reader.ts";
@@ -20,6 +20,7 @@ export function checkRest(rest: Rest): void {
   checkKeys(rest);
   checkOrder(rest);
   checkEffects(rest);
+  checkItems(rest);
   for (const reader of rest.readers) checkReader(rest, reader);
 }
 
@@ -68,6 +69,23 @@ function checkEffects({ effects, report }: Rest): void {
     const call = `${effect.runId} ${effect.tool} ${effect.argumentsJson}`;
     if (seen.has(call)) report("INV-11", `${call} took effect twice`);
     seen.add(call);
+  }
+}
+
+/** INV-09: what a run opened is closed when it has ended, and nothing of an attempt that was given up still stands. */
+function checkItems({ db, report }: Rest): void {
+  for (const { id } of db.conversations.all()) {
+    const fold = createItemFold();
+    for (const event of db.eventsOf(id)) fold.apply(event);
+    for (const item of fold.items()) {
+      const run = db.runs.must(item.runId ?? "");
+      if (!isTerminal(run.state) || item.state === "retracted") continue;
+      if (item.state === "open") report("INV-09", `${item.itemId} is still open though its run has ended`);
+      const answeredBy = run.conclusion?.generation ?? 0;
+      if (generationOf(item.revision) < answeredBy) {
+        report("INV-09", `${item.itemId} stands though the turn ran again after it`);
+      }
+    }
   }
 }
 

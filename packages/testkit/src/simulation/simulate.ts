@@ -4,7 +4,7 @@
  */
 import { isTerminal } from "@signalbox/contract";
 import type { Sabotage } from "../memory/sabotage.ts";
-import { oneFault, randomFaults, type Fate } from "./faults.ts";
+import { plannedFault, randomFaults, type PlannedFault } from "./faults.ts";
 import { checkRest } from "./final-checker.ts";
 import { createSeeded } from "./seeded.ts";
 import { CALM, stormOf } from "./storm.ts";
@@ -13,8 +13,8 @@ import { World } from "./world.ts";
 
 export interface SimulationOptions {
   readonly seed: number;
-  /** `storm`: everything the seed can think of. Otherwise one message on one process, with one fault or none. */
-  readonly scenario: "storm" | { readonly fault: { readonly index: number; readonly fate: Fate } | null };
+  /** `storm`: everything the seed can think of. Otherwise one message on one process, with the fault that is planned. */
+  readonly scenario: "storm" | { readonly fault: PlannedFault | null };
   readonly sabotage?: Sabotage | null;
   /** Hears every step of the history. */
   readonly onLine?: (line: string) => void;
@@ -41,7 +41,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const random = createSeeded(seed);
   const storm = scenario === "storm";
   const weather = storm ? stormOf(random.fork()) : CALM;
-  const faults = storm ? randomFaults(random.fork(), weather.rates) : oneFault(random.fork(), scenario.fault);
+  const faults = storm ? randomFaults(random.fork(), weather.rates) : plannedFault(random.fork(), scenario.fault);
   const world = new World({
     seed,
     random: random.fork(),
