@@ -46,7 +46,7 @@ test("the engine may do nothing by itself and load nothing from disk", () => {
 
 test("its environment is a closed list", () => {
   const names = Object.keys(optionsFor({}).env ?? {});
-  expect(names.filter((name) => !/^(CLAUDE_|DISABLE_|ANTHROPIC_(BASE_URL|AUTH_TOKEN)$)/.test(name)).sort()).toEqual([
+  expect(names.filter((name) => !/^(CLAUDE_|DISABLE_|ANTHROPIC_(BASE_URL|AUTH_TOKEN|CUSTOM_HEADERS)$)/.test(name)).sort()).toEqual([
     "HOME",
     "LANG",
     "PATH",

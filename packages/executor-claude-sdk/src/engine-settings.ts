@@ -94,6 +94,8 @@ const QUIET = {
   CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK: "1",
   CLAUDE_CODE_TOTAL_TOKENS_REMINDER: "off",
   CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS: "1",
+  // On an error event inside an open text block the engine gives up; when a stream just ends there it tries again.
+  ANTHROPIC_CUSTOM_HEADERS: "signalbox-broken-stream: end",
 } as const;
 
 /**
