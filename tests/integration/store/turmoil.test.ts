@@ -55,10 +55,13 @@ class Turmoil {
   }[] = [];
   readonly met = new Map<string, number>();
 
-  constructor(
-    readonly processes: readonly RecordProcess[],
-    readonly places: readonly ConversationPlace[],
-  ) {}
+  readonly processes: readonly RecordProcess[];
+  readonly places: readonly ConversationPlace[];
+
+  constructor(processes: readonly RecordProcess[], places: readonly ConversationPlace[]) {
+    this.processes = processes;
+    this.places = places;
+  }
 
   async act(choose: (count: number) => number): Promise<void> {
     const process = this.processes[choose(this.processes.length)]!;
