@@ -47,8 +47,9 @@ export interface StepRequest {
 }
 
 /**
- * A place on a worker, held for one conversation. The slot must be bound in the record before `open`.
- * A lost worker rejects every call with `worker_lost`.
+ * A place on a worker, held for one conversation. The slot must be bound in the record before `open`. A seat may open
+ * the session only with its first step; what `open` would have rejected with, that step rejects with before its first
+ * output. A lost worker rejects every call with `worker_lost`.
  */
 export interface Seat {
   readonly workerId: string;

@@ -1,5 +1,5 @@
 /**
- * From a claimed run to an open session: a place on a worker, the slot bound in the record, then the session on the
+ * From a claimed run to steps in a session: a place on a worker, the slot bound in the record, then the session on the
  * highest rung of the ladder that holds. The slot is bound first, because an engine that starts asks the gates at once.
  */
 import { asPlatformError, type ErrorCode, type Rung } from "@signalbox/contract";
@@ -18,11 +18,19 @@ export async function takeSeat(claim: Claim, context: TurnContext, stops: Stops)
     if (stops.cause !== null) {
       throw new TurnStopped(stops.cause);
     }
+    const taking = pool.seat(claim.conversationId, claim.snapshot.runtime);
     try {
-      return await stops.patiently(pool.seat(claim.conversationId, claim.snapshot.runtime));
+      return await stops.patiently(taking);
     } catch (thrown) {
-      const full = !(thrown instanceof TurnStopped) && asPlatformError(thrown).code === "no_worker";
-      if (!full || clock.monotonicMs() >= giveUpAtMs) {
+      if (thrown instanceof TurnStopped) {
+        // A place that is given after all is left at once.
+        taking.then(
+          (seat) => seat.leave(),
+          () => undefined,
+        );
+        throw thrown;
+      }
+      if (asPlatformError(thrown).code !== "no_worker" || clock.monotonicMs() >= giveUpAtMs) {
         throw thrown;
       }
     }
@@ -30,29 +38,34 @@ export async function takeSeat(claim: Claim, context: TurnContext, stops: Stops)
   }
 }
 
-/** Opens the session and says on which rung it stands. */
-export async function openSession(
-  seat: Seat,
-  ownership: Ownership,
-  open: { readonly context: TurnContext; readonly stops: Stops },
-): Promise<Rung> {
-  const { stops } = open;
+export interface SessionUse<T> {
+  readonly context: TurnContext;
+  readonly stops: Stops;
+  readonly steps: (rung: Rung) => Promise<T>;
+  /** Whether a step has said anything: from then on its session was open. */
+  readonly hasBegun: () => boolean;
+}
+
+/** Performs the steps in a session. A seat may open it only with the first one, whose failure is then the opening's. */
+export async function inSession<T>(seat: Seat, ownership: Ownership, use: SessionUse<T>): Promise<T> {
+  const { stops, steps } = use;
   await stops.patiently(ownership.bindSlot({ tokenHash: seat.slotTokenHash, workerId: seat.workerId }));
   const rung = firstRung(ownership.claim);
   try {
-    await stops.patiently(openOn(rung, seat, { ownership, ...open }));
-    return rung;
+    await stops.patiently(openOn(rung, seat, { ownership, ...use }));
+    return await steps(rung);
   } catch (thrown) {
-    if (rung !== "native" || thrown instanceof TurnStopped || !REBUILD_AFTER.has(asPlatformError(thrown).code)) {
+    const canRebuild = rung === "native" && !use.hasBegun() && !(thrown instanceof TurnStopped);
+    if (!canRebuild || !REBUILD_AFTER.has(asPlatformError(thrown).code)) {
       throw thrown;
     }
-    open.context.ports.log.warn("the transcript cannot be continued; the session is rebuilt from the history", {
+    use.context.ports.log.warn("the transcript cannot be continued; the session is rebuilt from the history", {
       runId: ownership.claim.runId,
       code: asPlatformError(thrown).code,
     });
   }
-  await stops.patiently(openOn("rebuilt", seat, { ownership, ...open }));
-  return "rebuilt";
+  await stops.patiently(openOn("rebuilt", seat, { ownership, ...use }));
+  return await steps("rebuilt");
 }
 
 /** What a worker says when it cannot continue this transcript, though it could begin another. */

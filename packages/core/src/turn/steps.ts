@@ -10,6 +10,8 @@ export interface StepRun {
   readonly emitter: Emitter;
   readonly stops: Stops;
   readonly limits: Limits;
+  /** Called when a step says the first thing. */
+  readonly onBegun: () => void;
 }
 
 /** The last step's result. Rejects with `TurnStopped` when a step did not end in time after it was interrupted. */
@@ -30,6 +32,7 @@ export async function runSteps(first: StepRequest, run: StepRun): Promise<StepRe
 async function runStep(request: StepRequest, run: StepRun): Promise<StepResult> {
   let result: StepResult | null = null;
   for await (const output of run.seat.step(request, run.stops.interrupt)) {
+    run.onBegun();
     if (output.kind === "result") {
       result = output.result;
     } else {

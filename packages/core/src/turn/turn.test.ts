@@ -163,6 +163,28 @@ describe("a turn", () => {
     expect(new Set(composed.map((event) => ("prefixHash" in event ? event.prefixHash : ""))).size).toBe(1);
   });
 
+  it("climbs down as well when the session opens only with its first step, and not once that step has begun", async () => {
+    await finished((await perform(await claimed("one"), { step: keeps("e1") })).end);
+    const unreadable = Promise.reject(new PlatformError("transcript_corrupt"));
+    unreadable.catch(() => undefined);
+    const asked: unknown[] = [];
+    const opens = await perform(await claimed("two"), {
+      step: (step) => (asked.push(step.request) === 1 ? unreadable : hello(step)),
+    });
+    await finished(opens.end);
+    expect(opens.pool.opened.map(({ rung }) => rung)).toEqual(["native", "rebuilt"]);
+    expect(opens.end).toMatchObject({ conclusion: { ending: "done", answer: "hi", rung: "rebuilt" } });
+    const breaks = await perform(await claimed("three"), {
+      step: async ({ say }) => {
+        say({ type: "run.phase", phase: "thinking" });
+        await time.clock.sleep(1);
+        return unreadable;
+      },
+    });
+    expect(breaks.pool.opened.map(({ rung }) => rung)).toEqual(["native"]);
+    expect(breaks.end).toMatchObject({ conclusion: { ending: "failed", error: { code: "transcript_corrupt" } } });
+  });
+
   it("does not rebuild for what a new session would not mend", async () => {
     const open = () => Promise.reject(new PlatformError("SDK_UNAVAILABLE"));
     const { end, pool } = await perform(await claimed(), { open, step: hello });
@@ -338,6 +360,13 @@ describe("a turn", () => {
     await finished(failed.end);
     const held = await perform(await claimed(), { step: async () => answered("", { outcome: "hold_required" }) });
     expect(held.end).toMatchObject({ conclusion: { ending: "failed", error: { code: "engine_failed" } } });
+  });
+
+  it("does not begin for a run that has used up its owners", async () => {
+    const ownership = await claimed();
+    const { end, pool } = await perform({ ...ownership, claim: { ...ownership.claim, attempt: 6 } }, { step: hello });
+    expect(end).toMatchObject({ conclusion: { ending: "failed", error: { code: "retries_exhausted" } } });
+    expect(pool.seatCount).toBe(0);
   });
 
   it("does not run again what may have taken effect", async () => {

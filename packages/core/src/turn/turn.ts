@@ -18,7 +18,7 @@ import type { Seat, StepResult } from "../ports/worker.ts";
 import { composeTurn, staticPrefix } from "./compose.ts";
 import { concludeFailed, concludeResult, concludeStopped, gaveUp, isSessionLost, type Outcome } from "./conclude.ts";
 import { Emitter } from "./emitter.ts";
-import { openSession, takeSeat } from "./session.ts";
+import { inSession, takeSeat } from "./session.ts";
 import { runSteps } from "./steps.ts";
 import { createStops, type Stops } from "./stops.ts";
 import type { TurnContext } from "./turn-context.ts";
@@ -156,11 +156,18 @@ class Attempt implements AsyncDisposable {
     const seat = await takeSeat(claim, context, stops);
     this.#seat = seat;
     context.onSeated();
-    this.#rung = await openSession(seat, this.#ownership, { context, stops });
-    const message = composeTurn(claim, this.#turnId, limits);
-    this.#sayComposed(this.#rung);
-    const first = { runId: claim.runId, turnId: this.#turnId, parts: message.parts, continueReason: null };
-    return await runSteps(first, { seat, emitter: this.#emitter, stops, limits });
+    const { parts } = composeTurn(claim, this.#turnId, limits);
+    const first = { runId: claim.runId, turnId: this.#turnId, parts, continueReason: null };
+    let begun = false;
+    const onBegun = (): void => {
+      begun = true;
+    };
+    const steps = (rung: Rung): Promise<StepResult> => {
+      this.#rung = rung;
+      this.#sayComposed(rung);
+      return runSteps(first, { seat, emitter: this.#emitter, stops, limits, onBegun });
+    };
+    return await inSession(seat, this.#ownership, { context, stops, steps, hasBegun: () => begun });
   }
 
   #sayComposed(rung: Rung): void {
