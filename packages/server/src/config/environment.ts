@@ -1,35 +1,41 @@
 /** The process environment, read once. Every secret may also come from the file that `NAME_FILE` names. */
 import { readFileSync } from "node:fs";
 
+/** What the operator has to change before anything can start; a sentence that says so. */
 export class ConfigurationError extends Error {
   override readonly name = "ConfigurationError";
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The value of `name`, or of the file in `name_FILE`; an empty value counts as absent. */
+/** The value of `name`, or of the file in `name_FILE`; an empty value counts as absent, an empty file does not. */
 export function secretOf(environment: Environment, name: string): string | null {
   const value = textOf(environment, name);
-  if (value !== null) return value;
   const path = textOf(environment, `${name}_FILE`);
-  if (path === null) return null;
+  if (path === null) return value;
+  if (value !== null) throw new ConfigurationError(`Both ${name} and ${name}_FILE are set; leave one of them out.`);
+  let content: string;
   try {
-    const content = readFileSync(path, "utf8").trim();
-    return content === "" ? null : content;
+    content = readFileSync(path, "utf8").trim();
   } catch (cause) {
     throw new ConfigurationError(`${name}_FILE names ${path}, which cannot be read.`, { cause });
   }
+  if (content === "") throw new ConfigurationError(`${name}_FILE names ${path}, which is empty.`);
+  return content;
 }
 
+/** The value without space around it; `null` when there is none. */
 export function textOf(environment: Environment, name: string): string | null {
   const value = environment[name];
   return value === undefined || value.trim() === "" ? null : value.trim();
 }
 
+const PORT_MAX = 65_535;
+
 export function portOf(text: string, name: string): number {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new ConfigurationError(`${name} must be a port number from 0 to 65535, not "${text}".`);
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= PORT_MAX)) {
+    throw new ConfigurationError(`${name} must be a port number from 0 to ${PORT_MAX}, not "${text}".`);
   }
   return port;
 }

@@ -47,7 +47,8 @@ export function readMcpServers(path: string | null): McpServersConfig {
   }
   const parsed = mcpServersSchema.safeParse(value);
   if (!parsed.success) {
-    throw new ConfigurationError(`The file of tool servers ${absolute} is not valid: ${z.prettifyError(parsed.error)}`);
+    const problems = parsed.error.issues.map(sentenceOf).join("; ");
+    throw new ConfigurationError(`The file of tool servers ${absolute} is not valid: ${problems}.`);
   }
   const servers: Record<string, McpServerConfig> = {};
   for (const [name, server] of Object.entries(parsed.data)) {
@@ -55,4 +56,10 @@ export function readMcpServers(path: string | null): McpServersConfig {
       server.transport === "stdio" ? { ...server, cwd: resolve(dirname(absolute), server.cwd ?? ".") } : server;
   }
   return servers;
+}
+
+function sentenceOf(issue: z.core.$ZodIssue): string {
+  const where = issue.path.length === 0 ? "the file" : issue.path.map(String).join(".");
+  const reasons = issue.code === "invalid_key" ? issue.issues.map((inner) => inner.message) : [issue.message];
+  return `${where}: ${reasons.join(", ")}`;
 }

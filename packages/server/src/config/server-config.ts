@@ -5,6 +5,7 @@ import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
 import type { LogLevel } from "../telemetry/log.ts";
 
 export const DEFAULT_PORT = 4620;
+const OLLAMA_PORT = "11434";
 
 export interface ProviderConfig {
   readonly name: string;
@@ -77,24 +78,30 @@ function readProviders(environment: Environment): readonly ProviderConfig[] {
     );
   }
   const ollama = textOf(environment, "OLLAMA_HOST");
-  if (ollama !== null)
-    providers.push(providerOf("ollama", /^https?:/.test(ollama) ? ollama : `http://${ollama}`, null));
+  if (ollama !== null) providers.push(providerOf("ollama", ollamaUrl(ollama), null));
   return providers;
 }
 
+/** As Ollama's own clients read it: host, host:port or URL; an address to listen on is one to call on this machine. */
+function ollamaUrl(text: string): string {
+  if (/^https?:\/\//.test(text)) return text;
+  const url = URL.parse(`http://${text.startsWith(":") ? "127.0.0.1" : ""}${text}`);
+  if (url === null) return text;
+  return `http://${url.hostname === "0.0.0.0" ? "127.0.0.1" : url.hostname}:${url.port === "" ? OLLAMA_PORT : url.port}`;
+}
+
 function providerOf(name: string, baseUrl: string, apiKey: string | null): ProviderConfig {
-  let url: URL;
-  try {
-    url = new URL(baseUrl);
-  } catch (cause) {
-    throw new ConfigurationError(`The address of the provider ${name} is not a URL: "${baseUrl}".`, { cause });
+  const url = URL.parse(baseUrl);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new ConfigurationError(`The address of the provider ${name} is not a URL: "${baseUrl}".`);
   }
   return { name, baseUrl: url.href.replace(/\/+$/, ""), wire: "anthropic", apiKey, simulated: name === "sim" };
 }
 
 export function logLevelOf(text: string): LogLevel {
   const level = LOG_LEVELS.find((each) => each === text);
-  if (level === undefined)
+  if (level === undefined) {
     throw new ConfigurationError(`The log level must be one of ${LOG_LEVELS.join(", ")}, not "${text}".`);
+  }
   return level;
 }

@@ -1,14 +1,14 @@
 /**
- * Structured log lines on standard error: one JSON object a line, or plain text where a person reads. Values under
- * keys that name a secret are never written, whatever they hold.
+ * Structured log lines on standard error: one JSON object a line, or plain text where a person reads. A line is one
+ * line whatever is in it, and no secret is written, whatever it stands under.
  */
 import type { Log } from "@signalbox/core";
 import { PlatformError } from "@signalbox/contract";
+import { redactFacts, redactText } from "./redaction.ts";
 
 export type LogLevel = "info" | "warn" | "error" | "silent";
 
 const RANK: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, silent: 3 };
-const SECRET_KEY = /token|secret|password|api_?key|authorization|credential/i;
 const CAUSE_LIMIT = 8;
 
 export interface LogOptions {
@@ -22,11 +22,12 @@ export function createLog(options: LogOptions): Log {
   const put = (level: Exclude<LogLevel, "silent">, message: string, facts: Readonly<Record<string, unknown>>): void => {
     if (RANK[level] < RANK[options.level]) return;
     const at = new Date(options.nowMs()).toISOString();
-    const safe = redact(facts);
+    const line = { at, level, message: redactText(message) };
+    const safe = redactFacts(facts);
     options.write(
       options.format === "json"
-        ? `${JSON.stringify({ at, level, message, ...safe })}\n`
-        : `${at.slice(11, 23)} ${level.padEnd(5)} ${message}${renderFacts(safe)}\n`,
+        ? `${JSON.stringify({ ...line, ...safe, ...line })}\n`
+        : `${at.slice(11, 23)} ${level.padEnd(5)} ${oneLine(line.message)}${renderFacts(safe)}\n`,
     );
   };
   return {
@@ -36,28 +37,39 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
-/** The chain of causes, outermost first; a message never repeats its cause. */
+/** The chain of causes, outermost first (a message never repeats its cause), and where the innermost was thrown. */
 function describe(error: unknown): Readonly<Record<string, unknown>> {
-  const chain: string[] = [];
-  let each: unknown = error;
-  while (each !== undefined && each !== null && chain.length < CAUSE_LIMIT) {
-    if (each instanceof PlatformError) chain.push(`${each.code}: ${each.detail}`);
-    else if (each instanceof Error) chain.push(`${each.name}: ${each.message}`);
-    else chain.push(String(each));
-    each = each instanceof Error ? each.cause : undefined;
-  }
-  const stack = error instanceof Error && !(error instanceof PlatformError) ? error.stack : undefined;
-  return stack === undefined ? { error: chain } : { error: chain, stack };
+  const chain = chainOf(error);
+  const thrown = chain.findLast((each) => each instanceof Error && !(each instanceof PlatformError));
+  const stack = thrown instanceof Error ? thrown.stack : undefined;
+  return { error: chain.map(sentenceOf), ...(stack === undefined ? {} : { stack }) };
 }
 
-function redact(facts: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const safe: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(facts)) safe[key] = SECRET_KEY.test(key) ? "[redacted]" : value;
-  return safe;
+function chainOf(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [];
+  const pending: unknown[] = [error];
+  while (pending.length > 0 && chain.length < CAUSE_LIMIT) {
+    const each = pending.shift();
+    if (each === undefined || each === null || chain.includes(each)) continue;
+    chain.push(each);
+    const several: readonly unknown[] = each instanceof AggregateError ? each.errors : [];
+    if (each instanceof Error) pending.push(each.cause, ...several);
+  }
+  return chain;
+}
+
+function sentenceOf(each: unknown): string {
+  if (each instanceof PlatformError) return `${each.code}: ${each.detail}`;
+  return each instanceof Error ? `${each.name}: ${each.message}` : String(each);
 }
 
 function renderFacts(facts: Readonly<Record<string, unknown>>): string {
   return Object.entries(facts)
-    .map(([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .map(([key, value]) => ` ${oneLine(key)}=${typeof value === "string" ? oneLine(value) : JSON.stringify(value)}`)
     .join("");
+}
+
+/** Text that would end the line, or change what a terminal shows, is written as JSON. */
+function oneLine(text: string): string {
+  return /[\p{Cc}\u2028\u2029]/u.test(text) ? JSON.stringify(text) : text;
 }
