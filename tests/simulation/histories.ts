@@ -8,7 +8,7 @@ import {
   type Violation,
 } from "@signalbox/testkit";
 
-export const SEED_COUNT = 300;
+const SEED_COUNT = 300;
 export const FATES = ["crash_before", "crash_sent", "crash_after", "lost_reply", "twice", "stall"] as const;
 
 /** Every port call of the calm path, with every fate: `see` decides whether to go on. */

@@ -30,7 +30,7 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-export function snapshotOf(place: BenchConversation): Snapshot {
+function snapshotOf(place: BenchConversation): Snapshot {
   const tool = (server: string, name: string, effect: "read" | "irreversible") => ({
     name: `${server}__${name}`,
     server,

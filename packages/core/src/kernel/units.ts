@@ -4,4 +4,3 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 
 export const KIB = 1_024;
-export const MIB = 1_024 * KIB;

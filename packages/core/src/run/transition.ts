@@ -1,5 +1,5 @@
 /**
- * The states of a run and what moves it (DESIGN §2). Total: every state says what every event does, `null` where it
+ * The states of a run and what moves it. Total: every state says what every event does, `null` where it
  * must not happen. Terminal states are final. Changing this table is changing the design.
  */
 import type { RunState } from "@signalbox/contract";
@@ -74,14 +74,14 @@ export function transition(state: RunState, event: RunEvent): RunState {
 }
 
 /** At most one run of a conversation is in one of these. */
-export const ACTIVE_STATES = ["admitted", "running", "suspended", "finalizing"] as const satisfies readonly RunState[];
+export const ACTIVE_STATES: readonly RunState[] = ["admitted", "running", "suspended", "finalizing"];
 /** These carry owner and generation in the run's own row. */
-export const OWNED_STATES = ["running", "finalizing"] as const satisfies readonly RunState[];
+export const OWNED_STATES: readonly RunState[] = ["running", "finalizing"];
 
 export function isActive(state: RunState): boolean {
-  return (ACTIVE_STATES as readonly RunState[]).includes(state);
+  return ACTIVE_STATES.includes(state);
 }
 
 export function isOwned(state: RunState): boolean {
-  return (OWNED_STATES as readonly RunState[]).includes(state);
+  return OWNED_STATES.includes(state);
 }

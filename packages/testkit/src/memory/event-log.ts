@@ -30,8 +30,9 @@ export function writeEvent<T extends EventType>(
   db.events.set(`${place.conversationId} ${sequence}`, row as unknown as PlatformEvent);
 }
 
-/** An owner's event; the union of types cannot be spread through the generic above in one call. */
+/** An owner's event. */
 export function writeOwnerEvent(db: MemoryDatabase, place: EventPlace, event: OwnerEvent): void {
+  // Data and type belong together in the union; the generic above takes one type at a time.
   writeEvent(db, place, event as { type: OwnerEvent["type"]; itemId: string; revision: number; data: never });
 }
 

@@ -3,7 +3,7 @@
  * sequences, so that it does not believe what the record's own checks believe.
  */
 import { isTerminal, type PlatformEvent } from "@signalbox/contract";
-import { ACTIVE_STATES, isOwned, isRepeatable } from "@signalbox/core";
+import { isActive, isOwned, isRepeatable } from "@signalbox/core";
 import type { Commit, MemoryDatabase } from "../memory/database.ts";
 import type { ModelCallRow, OwnershipRow, RunRow, ToolCallRow } from "../memory/rows.ts";
 import type { Change } from "../memory/table.ts";
@@ -38,6 +38,16 @@ interface Books {
   readonly items: Set<string>;
 }
 
+interface Rows<Row> {
+  readonly before: Row | null;
+  readonly after: Row;
+}
+
+function rows<Row>(change: Change): Rows<Row> {
+  // The journal keeps rows as unknown; the table's name, by which the caller chose the type, says what they are.
+  return { before: change.before as Row | null, after: change.after as Row };
+}
+
 /** What was presented must have been current at the moment of the commit. */
 function checkFence(books: Books, commit: Commit): void {
   if (commit.changes.length === 0) return;
@@ -57,17 +67,16 @@ function checkFence(books: Books, commit: Commit): void {
 function checkChange(books: Books, commit: Commit, change: Change): void {
   switch (change.table) {
     case "event":
-      // The table's name says what its rows are; the journal keeps them as unknown.
-      checkEvent(books, change.after as PlatformEvent);
+      checkEvent(books, rows<PlatformEvent>(change).after);
       break;
     case "tool_call":
-      checkCall(books, commit, { before: change.before as ToolCallRow | null, after: change.after as ToolCallRow });
+      checkCall(books, commit, rows<ToolCallRow>(change));
       break;
     case "model_call":
-      checkCall(books, commit, { before: change.before as ModelCallRow | null, after: change.after as ModelCallRow });
+      checkCall(books, commit, rows<ModelCallRow>(change));
       break;
     case "run":
-      checkState(books, change.before as RunRow | null, change.after as RunRow);
+      checkState(books, rows<RunRow>(change));
       break;
     default:
       break;
@@ -91,11 +100,7 @@ function checkEvent(books: Books, event: PlatformEvent): void {
 
 const OPEN: ReadonlySet<string> = new Set(["proposed", "awaiting_approval", "authorized", "executing"]);
 
-function checkCall(
-  books: Books,
-  commit: Commit,
-  { before, after }: { readonly before: ToolCallRow | ModelCallRow | null; readonly after: ToolCallRow | ModelCallRow },
-): void {
+function checkCall(books: Books, commit: Commit, { before, after }: Rows<ToolCallRow | ModelCallRow>): void {
   const settles = commit.call === "settle_tool_call" || commit.call === "settle_model_call";
   if (settles && before !== null && before.state !== "executing" && before.id === after.id && isOutcome(after.state)) {
     books.report("INV-05", `${commit.call} closed ${after.id}, which was ${before.state}`);
@@ -116,7 +121,7 @@ function isOutcome(state: string): boolean {
   return state === "succeeded" || state === "failed" || state === "unknown" || state === "estimated";
 }
 
-function checkState(books: Books, before: RunRow | null, after: RunRow): void {
+function checkState(books: Books, { before, after }: Rows<RunRow>): void {
   if (before !== null && isTerminal(before.state) && (after.state !== before.state || after.reason !== before.reason)) {
     books.report("INV-08", `${after.id} was ${before.state} and became ${after.state}`);
   }
@@ -129,11 +134,13 @@ function checkState(books: Books, before: RunRow | null, after: RunRow): void {
 /** What must hold of whole conversations, wherever a run changed. */
 function checkRuns(books: Books, commit: Commit): void {
   const touched = new Set(
-    commit.changes.filter((change) => change.table === "run").map((change) => (change.after as RunRow).conversationId),
+    commit.changes
+      .filter((change) => change.table === "run")
+      .map((change) => rows<RunRow>(change).after.conversationId),
   );
   for (const conversationId of touched) {
     const runs = books.db.runsOf(conversationId);
-    const active = runs.filter((run) => (ACTIVE_STATES as readonly string[]).includes(run.state));
+    const active = runs.filter((run) => isActive(run.state));
     if (active.length > 1) books.report("INV-01", `${active.length} runs of ${conversationId} are active`);
     for (const run of runs.filter((each) => isTerminal(each.state))) {
       const eventCount = books.finished.get(run.id)?.eventCount ?? 0;
@@ -144,7 +151,7 @@ function checkRuns(books: Books, commit: Commit): void {
 
 function note(books: Books, change: Change): void {
   if (change.table !== "ownership") return;
-  const ownership = change.after as OwnershipRow;
+  const ownership = rows<OwnershipRow>(change).after;
   const known = books.generations.get(ownership.conversationId) ?? 0;
   if (ownership.generation < known) {
     books.report("INV-05", `the generation fell from ${known} to ${ownership.generation}`);

@@ -28,8 +28,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 function tellChange(change: Change): string | null {
   // Rows are records of named columns; what is told is read by name.
-  const before = change.before as Row | null;
-  const after = change.after as Row;
+  const { before, after } = change as { readonly before: Row | null; readonly after: Row };
   switch (change.table) {
     case "run":
     case "tool_call":

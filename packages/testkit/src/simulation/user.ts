@@ -8,7 +8,7 @@ import type { Seeded } from "./seeded.ts";
 
 export const TENANT = "default";
 
-export const SIM_ACTOR: Actor = { keyId: "key_sim", user: "u_1", roles: [], units: [] };
+const SIM_ACTOR: Actor = { keyId: "key_sim", user: "u_1", roles: [], units: [] };
 
 export interface PlannedMessage {
   readonly conversationId: string;
