@@ -116,7 +116,7 @@ describe("langgraph models", () => {
       snapshot: { limits },
     });
     const { result } = await step(await made.session(), "loop");
-    expect(result).toMatchObject({ outcome: "failed", error: { code: "engine_failed" } });
+    expect(result).toMatchObject({ outcome: "failed", error: { code: "run_timeout" } });
     expect(made.asked.length).toBeLessThanOrEqual(4);
   });
 

@@ -226,4 +226,17 @@ describe("langgraph transcript", () => {
     made.transcript.replace(entries.slice(1));
     await expect(made.session({ rung: "native", leaf })).rejects.toMatchObject({ code: "transcript_corrupt" });
   });
+
+  it.each(['{"v":1}', '{"v":1,"values":null,"writes":[]}', '{"v":2}', "null", "not JSON"])(
+    "calls a checkpoint that says %s corrupt, so that the session is rebuilt",
+    async (body) => {
+      const made = await langgraph({ script: [say("A")] });
+      const { leaf } = (await step(await made.session(), "Q")).result;
+      const entries = await made.transcript.log().load();
+      made.transcript.replace(
+        entries.map((entry) => (entry.kind === "state" ? { ...entry, body: Buffer.from(body) } : entry)),
+      );
+      await expect(made.session({ rung: "native", leaf })).rejects.toMatchObject({ code: "transcript_corrupt" });
+    },
+  );
 });

@@ -79,9 +79,9 @@ test("only what a gate answered is shown, never the engine's words around it", (
   expect(provider.error?.detail).toBe("The model provider answered with an error.");
 });
 
-test("a process that ended without a result, and a run with too many calls, are failures of the engine", () => {
+test("a process that ended without a result is a failure of the engine, a run with too many calls is at its limit", () => {
   expect(endOf({}).error?.code).toBe("engine_failed");
-  expect(endOf({ result: result({ subtype: "error_max_turns" }) }).error?.code).toBe("engine_failed");
+  expect(endOf({ result: result({ subtype: "error_max_turns" }) }).error?.code).toBe("run_timeout");
 });
 
 test("what this side did counts before what the engine says of it", () => {

@@ -58,7 +58,7 @@ function failureOf({ result, facts }: TurnEnd): StepFailure | null {
   }
   if (result.subtype !== "success") {
     return result.subtype === "error_max_turns"
-      ? failure("engine_failed", "The engine made more model calls than the run may make.")
+      ? failure("run_timeout", "The engine made more model calls than the run may make.")
       : failure("engine_failed");
   }
   if (result.is_error) {

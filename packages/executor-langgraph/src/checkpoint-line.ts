@@ -109,12 +109,14 @@ export class CheckpointLine {
     return true;
   }
 
-  /** What the transcript lacks: items first, so that a checkpoint never refers to what is not there. */
-  collect(): readonly TranscriptEntry[] {
-    const dirty = [...this.#checkpoints.values()].filter((stored) => stored.dirty);
+  /**
+   * What the transcript lacks: items first, so that a checkpoint never refers to what is not there. Throws for a state
+   * that cannot be written down.
+   */
+  pending(): readonly TranscriptEntry[] {
+    const dirty = this.#dirty();
     const toWrite = this.#options.keep === "all" ? dirty : dirty.slice(-1);
     const states = toWrite.map((stored): TranscriptEntry => {
-      stored.durableWrites = stored.writes;
       this.#entryCount += 1;
       return {
         kind: "state",
@@ -123,13 +125,16 @@ export class CheckpointLine {
         body: encodeState(stored, this.#items),
       };
     });
-    for (const stored of dirty) {
+    return [...this.#items.pending(), ...states];
+  }
+
+  /** What was pending is on its way to the transcript and is not handed out again. */
+  handedOver(): void {
+    for (const stored of this.#dirty()) {
       stored.dirty = false;
       stored.durableWrites = stored.writes;
     }
-    const items = this.#items.pending();
     this.#items.written();
-    return [...items, ...states];
   }
 
   /** Goes back to what is durable. Only between batches. */
@@ -155,6 +160,10 @@ export class CheckpointLine {
       this.#checkpoints.delete(stored.checkpoint.id);
       this.#checkpoints.set(stored.checkpoint.id, { ...stored, dirty: false, durableWrites: stored.writes });
     }
+  }
+
+  #dirty(): readonly LineCheckpoint[] {
+    return [...this.#checkpoints.values()].filter((stored) => stored.dirty);
   }
 
   /** Only the newest durable checkpoint, which is what a failure goes back to, and what came after it are needed. */

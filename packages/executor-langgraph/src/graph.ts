@@ -25,6 +25,23 @@ export interface GraphParts {
   readonly scope: () => StepScope;
 }
 
+/**
+ * A call on its way to its node. What a `Send` carries is rebuilt member by member by the library, which loses a member
+ * named `__proto__` and takes objects of certain shapes for commands of its own; text it leaves alone.
+ */
+interface SealedCall {
+  readonly toolUseJson: string;
+}
+
+function sealed(use: ToolUse): SealedCall {
+  return { toolUseJson: JSON.stringify(use) };
+}
+
+function opened(call: SealedCall): ToolUse {
+  // Written by `sealed` alone.
+  return JSON.parse(call.toolUseJson) as ToolUse;
+}
+
 export type AgentGraph = ReturnType<typeof buildGraph>;
 
 export function buildGraph(parts: GraphParts) {
@@ -41,9 +58,10 @@ export function buildGraph(parts: GraphParts) {
       return new Command({ update });
     }
     await scope.phases.enter("using_tool");
-    return new Command({ update, goto: uses.map((use) => new Send("tools", use)) });
+    return new Command({ update, goto: uses.map((use) => new Send("tools", sealed(use))) });
   };
-  const tools = async (use: ToolUse, config: RunnableConfig) => {
+  const tools = async (call: SealedCall, config: RunnableConfig) => {
+    const use = opened(call);
     const outcome = await parts.tools.call({
       name: use.name,
       input: use.input,

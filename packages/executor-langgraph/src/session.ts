@@ -39,7 +39,8 @@ export async function openSession(context: SessionContext, parts: SessionParts):
   const session = new LanggraphSession(context, parts);
   const { rung, leaf, history } = context.continuity;
   if ((rung === "native" || rung === "repaired") && leaf !== null) {
-    session.resume(upTo(leaf, await context.transcript.load()));
+    const entries = upTo(leaf, await context.transcript.load());
+    readable(() => session.resume(entries));
   } else if (rung === "rebuilt") {
     session.seed(history.map(({ role, text }) => ({ role, content: [{ type: "text", text: wellFormed(text) }] })));
   }
@@ -151,26 +152,33 @@ class LanggraphSession implements EngineSession {
     );
   }
 
-  /** Takes the state back to what is durable, with the results that came. Rejects with what nobody expected. */
+  /**
+   * Takes the state back to what is durable, with the results that came. Rejects with what nobody expected: the state
+   * may be the cause, so nothing goes on from it here.
+   */
   async #failed(thrown: unknown, scope: StepScope): Promise<StepResult> {
-    const { conversationId, snapshot } = this.#context;
-    const error = firstPlatformError(thrown);
+    const { conversationId } = this.#context;
+    const error = firstPlatformError(thrown) ?? this.#tooManyCalls(thrown);
     await scope.speaking?.complete();
+    if (error === null) {
+      throw thrown;
+    }
     const answer = scope.speaking?.text ?? "";
-    if (error !== null && (FENCED.has(error.code) || this.#saver.refused(conversationId))) {
+    if (FENCED.has(error.code) || this.#saver.refused(conversationId)) {
       this.#context.onLost(error.code, error.detail);
       return failed({ code: error.code, detail: error.detail }, answer);
     }
     await this.#saver.rollback(conversationId);
     await this.#keep([]);
-    if (error !== null) {
-      return failed({ code: error.code, detail: error.detail }, answer);
-    }
-    if (thrown instanceof GraphRecursionError) {
-      const detail = `The run asked for more than ${snapshot.limits.modelCallCount} model messages.`;
-      return failed({ code: "engine_failed", detail }, answer);
-    }
-    throw thrown;
+    return failed({ code: error.code, detail: error.detail }, answer);
+  }
+
+  /** The model gate counts calls as well and refuses the one too many by the same code. */
+  #tooManyCalls(thrown: unknown): PlatformError | null {
+    const { modelCallCount } = this.#context.snapshot.limits;
+    return thrown instanceof GraphRecursionError
+      ? new PlatformError("run_timeout", `The run asked for more than ${modelCallCount} model messages.`)
+      : null;
   }
 
   /** Keeps what there is: the input, results that came, and the partial answer. */
@@ -255,6 +263,17 @@ function answered(scope: StepScope): StepResult {
 
 function failed(error: NonNullable<StepResult["error"]>, answer: string): StepResult {
   return { ...NO_RESULT, answer, error };
+}
+
+/** Whatever is wrong with a stored transcript, it is the transcript that is wrong: the platform then rebuilds it. */
+function readable(read: () => void): void {
+  try {
+    read();
+  } catch (cause) {
+    throw cause instanceof PlatformError
+      ? cause
+      : new PlatformError("transcript_corrupt", "The transcript cannot be read.", { cause });
+  }
 }
 
 /** Whoever is refused with one of these owns the conversation no more. */

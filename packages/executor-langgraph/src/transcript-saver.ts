@@ -98,7 +98,7 @@ export class TranscriptSaver extends BaseCheckpointSaver {
     await this.#of(conversationId).writer.flush();
   }
 
-  /** Whether an append was refused: then nothing more is written, and the session is over. */
+  /** Whether something could not be made durable: then nothing more is written, and the session is over. */
   refused(conversationId: string): boolean {
     return this.#saved.get(conversationId)?.writer.refused ?? false;
   }
@@ -200,7 +200,15 @@ export class TranscriptSaver extends BaseCheckpointSaver {
         sizeBytes: 0,
         writer: new TranscriptWriter(
           this.#options.logOf(conversationId),
-          () => [...lines.values()].flatMap((line) => line.collect()),
+          () => {
+            const all = [...lines.values()];
+            const pending = all.flatMap((line) => line.pending());
+            // Only now: when one of them cannot be written down, none of them is on its way.
+            for (const line of all) {
+              line.handedOver();
+            }
+            return pending;
+          },
           (entries) => {
             const last = entries.findLast((entry) => entry.stream === "");
             made.leaf = last?.entryId ?? made.leaf;

@@ -23,7 +23,7 @@ export class TranscriptWriter {
     this.#durable = durable;
   }
 
-  /** Whether an append failed: what is in memory and what is durable may differ from then on. */
+  /** Whether a write failed: what is in memory and what is durable may differ from then on. */
   get refused(): boolean {
     return this.#refused;
   }
@@ -49,15 +49,15 @@ export class TranscriptWriter {
   }
 
   async #write(): Promise<void> {
-    const entries = this.#collect();
-    if (entries.length > 0) {
-      try {
+    try {
+      const entries = this.#collect();
+      if (entries.length > 0) {
         await this.#log.append(entries);
-      } catch (error) {
-        this.#refused = true;
-        throw error;
+        this.#durable(entries);
       }
-      this.#durable(entries);
+    } catch (error) {
+      this.#refused = true;
+      throw error;
     }
   }
 }
