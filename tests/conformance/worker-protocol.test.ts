@@ -127,15 +127,18 @@ describe.each<Transports>(["h2c", "in memory"])("worker protocol %s", (over) => 
     await expect(codeOf(open({ rung: "native", leaf: "nowhere" }))).resolves.toBe("transcript_corrupt");
   });
 
-  it("ends a step whose engine throws as failed, once, and logs the cause once", async () => {
-    const { open, step, log } = await scene(over);
+  it("ends a step whose engine throws as failed, once, logs the cause once, and never goes on with that engine", async () => {
+    const { client, open, step, log } = await scene(over);
     await open();
     const { result, results } = await step(play({ say: "So far" }, { throw: "the engine broke in two" }));
     expect(results).toHaveLength(1);
     expect(result).toMatchObject({ outcome: StepResult_Outcome.FAILED, error: { code: "engine_failed" } });
     expect(result.error?.detail).not.toContain("in two");
     expect(log.lines.filter((line) => line.text.includes("the engine broke in two"))).toHaveLength(1);
-    expect((await step("and now?")).result.outcome).toBe(StepResult_Outcome.DONE);
+    await expect(codeOf(step("and now?"))).resolves.toBe("session_unknown");
+    expect((await client.heartbeat({})).sessions).toEqual([]);
+    expect((await open({ generation: 2 })).rebound).toBe(false);
+    expect((await step("and now?", 2)).result.outcome).toBe(StepResult_Outcome.DONE);
   });
 
   it("passes on the code an engine fails with", async () => {

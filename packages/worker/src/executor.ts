@@ -107,7 +107,8 @@ export interface EngineSession extends AsyncDisposable {
   /**
    * Runs one step. `emit` hands out events in order and returns a promise when the reader is slow; an engine must
    * wait for it. When `signal` aborts, the step still resolves, as `interrupted`, with the partial answer, within
-   * two seconds or the session is disposed. Never throws for what a provider or tool does: that is a `failed` result.
+   * two seconds or the session is disposed. Never throws for what a provider or tool does: that is a `failed` result. A
+   * step that throws anything but a `PlatformError` has failed because of the engine itself; its session is disposed.
    */
   step(input: StepInput, emit: (event: StepEvent) => Promise<void> | void, signal: AbortSignal): Promise<StepResult>;
   /** Makes the state durable now. */

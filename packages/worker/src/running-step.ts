@@ -15,8 +15,8 @@ export interface RunningStepOptions {
   readonly input: StepInput;
   readonly clock: WorkerClock;
   readonly log: WorkerLog;
-  /** The engine did not end within the bound after an interrupt: it cannot be trusted with another step. */
-  readonly onStuck: () => void;
+  /** The engine threw what nobody expected, or did not end within the bound after an interrupt: it cannot be trusted with another step. */
+  readonly onUnfit: (why: "threw" | "stuck") => void;
 }
 
 export class RunningStep {
@@ -39,8 +39,17 @@ export class RunningStep {
   /** Starts the engine. The promise settles when the engine has come back, however late. Never rejects. */
   async run(): Promise<void> {
     const { engine, input } = this.#options;
+    let result: StepResult;
     try {
-      const result = await engine.step(input, (event) => this.#emit(event), this.#abort.signal);
+      result = await engine.step(input, (event) => this.#emit(event), this.#abort.signal);
+    } catch (thrown) {
+      this.#finish(this.#resultOf(thrown));
+      if (asPlatformError(thrown).code === "internal") {
+        this.#options.onUnfit("threw");
+      }
+      return;
+    }
+    try {
       this.#finish(this.#checked(result));
     } catch (thrown) {
       this.#finish(this.#resultOf(thrown));
@@ -56,7 +65,7 @@ export class RunningStep {
     this.queue.release();
     if (!(await settledWithin(this.ended, INTERRUPT_BOUND_MS, this.#options.clock))) {
       this.#finish(this.#interrupted());
-      this.#options.onStuck();
+      this.#options.onUnfit("stuck");
     }
   }
 

@@ -88,7 +88,13 @@ export class WorkerSession {
       throw new PlatformError("conversation_busy", "This session is running another step.");
     }
     const { clock, log } = this.#options;
-    const step = new RunningStep({ engine, input, clock, log, onStuck: () => this.#inBackground(this.#endStuck()) });
+    const step = new RunningStep({
+      engine,
+      input,
+      clock,
+      log,
+      onUnfit: (why) => this.#inBackground(this.#endUnfit(why)),
+    });
     this.#running = step;
     const work = step.run().finally(() => {
       this.#running = null;
@@ -154,9 +160,11 @@ export class WorkerSession {
     await this.#dispose();
   }
 
-  async #endStuck(): Promise<void> {
-    this.#options.log.warn("engine did not stop in time", this.#facts());
-    await this.end("the engine did not stop in time");
+  async #endUnfit(why: "threw" | "stuck"): Promise<void> {
+    if (why === "stuck") {
+      this.#options.log.warn("engine did not stop in time", this.#facts());
+    }
+    await this.end(why === "stuck" ? "the engine did not stop in time" : "the engine failed in a step");
   }
 
   async #dispose(): Promise<void> {
