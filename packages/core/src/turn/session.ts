@@ -41,6 +41,8 @@ export async function takeSeat(claim: Claim, context: TurnContext, stops: Stops)
 export interface SessionUse<T> {
   readonly context: TurnContext;
   readonly stops: Stops;
+  /** The transcript is not to be continued, however good it looks. */
+  readonly rebuild: boolean;
   readonly steps: (rung: Rung) => Promise<T>;
   /** Whether a step has said anything: from then on its session was open. */
   readonly hasBegun: () => boolean;
@@ -50,7 +52,7 @@ export interface SessionUse<T> {
 export async function inSession<T>(seat: Seat, ownership: Ownership, use: SessionUse<T>): Promise<T> {
   const { stops, steps } = use;
   await stops.patiently(ownership.bindSlot({ tokenHash: seat.slotTokenHash, workerId: seat.workerId }));
-  const rung = firstRung(ownership.claim);
+  const rung = firstRung(ownership.claim, use.rebuild);
   try {
     await stops.patiently(openOn(rung, seat, { ownership, ...use }));
     return await steps(rung);
@@ -69,14 +71,14 @@ export async function inSession<T>(seat: Seat, ownership: Ownership, use: Sessio
 }
 
 /** What a worker says when it cannot continue this transcript, though it could begin another. */
-const REBUILD_AFTER: ReadonlySet<ErrorCode> = new Set([
+export const REBUILD_AFTER: ReadonlySet<ErrorCode> = new Set([
   "transcript_corrupt",
   "transcript_not_durable",
   "engine_failed",
 ]);
 
-function firstRung(claim: Claim): Rung {
-  if (claim.leaf !== null) {
+function firstRung(claim: Claim, rebuild: boolean): Rung {
+  if (claim.leaf !== null && !rebuild) {
     return "native";
   }
   return claim.hasHistory ? "rebuilt" : "fresh";

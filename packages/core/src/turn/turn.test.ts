@@ -1,4 +1,4 @@
-import { makeId, PlatformError, snapshotHashText, type Snapshot } from "@signalbox/contract";
+import { PlatformError } from "@signalbox/contract";
 import {
   answered,
   createVirtualTime,
@@ -8,6 +8,7 @@ import {
   memoryOwnershipRecord,
   memoryProcessRecord,
   ScriptedPool,
+  stagedCommand,
   type PoolScript,
   type ScriptedStep,
   type VirtualTime,
@@ -20,17 +21,6 @@ import type { CancelSource } from "../ports/clock.ts";
 import type { Ownership } from "../ports/ownership-record.ts";
 import { performTurn, type TurnEnd } from "./turn.ts";
 
-const SNAPSHOT: Snapshot = {
-  agentId: "agt_1",
-  agentName: "support",
-  revision: 1,
-  runtime: "langgraph",
-  instructions: "Help.",
-  model: "sim/one",
-  maxOutputTokens: 100,
-  tools: [],
-  limits: { modelCallCount: 10, toolCallCount: 10, wallClockMs: 600_000 },
-};
 const PLACE = { tenantId: "default", conversationId: "cnv_1" };
 
 let time: VirtualTime;
@@ -38,7 +28,6 @@ let db: MemoryDatabase;
 let process: number;
 let cancel: CancelSource;
 let halt: CancelSource;
-let serial = 0;
 
 beforeEach(async () => {
   time = createVirtualTime();
@@ -50,26 +39,8 @@ beforeEach(async () => {
 });
 
 async function claimed(text = "hello"): Promise<Ownership> {
-  serial += 1;
-  const id = Uint8Array.from({ length: 16 }, (_, index) => (index === 15 ? serial : 1));
-  const admission = await memoryAdmissionRecord(db).admit({
-    ...PLACE,
-    messageId: makeId("message", id),
-    runId: makeId("run", id),
-    actor: { keyId: "key_1", user: "u_1", roles: [], units: [] },
-    text,
-    metadata: {},
-    whenBusy: "enqueue",
-    snapshot: SNAPSHOT,
-    snapshotHash: time.digest.sha256Hex(snapshotHashText(SNAPSHOT)),
-    requested: {},
-    granted: {},
-    traceId: "0".repeat(32),
-    idempotency: null,
-    queueLimit: 9,
-    claimFor: process,
-  });
-  return memoryOwnershipRecord(db).adopt(admission.claim!);
+  const command = stagedCommand(time.digest, { ...PLACE, text, claimFor: process });
+  return memoryOwnershipRecord(db).adopt((await memoryAdmissionRecord(db).admit(command)).claim!);
 }
 
 interface Performed {
@@ -174,15 +145,32 @@ describe("a turn", () => {
     await finished(opens.end);
     expect(opens.pool.opened.map(({ rung }) => rung)).toEqual(["native", "rebuilt"]);
     expect(opens.end).toMatchObject({ conclusion: { ending: "done", answer: "hi", rung: "rebuilt" } });
-    const breaks = await perform(await claimed("three"), {
-      step: async ({ say }) => {
-        say({ type: "run.phase", phase: "thinking" });
-        await time.clock.sleep(1);
-        return unreadable;
-      },
-    });
-    expect(breaks.pool.opened.map(({ rung }) => rung)).toEqual(["native"]);
+    const late = async ({ say }: ScriptedStep) => {
+      say({ type: "run.phase", phase: "thinking" });
+      return time.clock.sleep(1).then(() => unreadable);
+    };
+    const breaks = await perform(await claimed("three"), { step: late });
+    expect(breaks.pool.opened.map(({ rung }) => rung)).toEqual(["native", "rebuilt"]);
+    expect(new Set(breaks.pool.opened.map(({ generation }) => generation)).size).toBe(2);
     expect(breaks.end).toMatchObject({ conclusion: { ending: "failed", error: { code: "transcript_corrupt" } } });
+  });
+
+  it("is run again on the history alone when the engine failed on what it continued from, and only then", async () => {
+    const breaks = async ({ say }: ScriptedStep) => {
+      say({ type: "text.delta", itemId: "itm_1", offset: 0, text: "so far" });
+      return answered("", { outcome: "failed", error: { code: "engine_failed", detail: "It broke." } });
+    };
+    const { end, pool } = await perform(await claimed("one"), { step: breaks });
+    await finished(end);
+    expect(pool.opened).toHaveLength(1);
+    await finished((await perform(await claimed("two"), { step: keeps("e1") })).end);
+    const steps = [breaks, keeps("e2")];
+    const step = (asked: ScriptedStep) => (steps.shift() ?? hello)(asked);
+    const native = await perform(await claimed("three"), { step });
+    await finished(native.end);
+    expect(native.pool.opened.map(({ rung }) => rung)).toEqual(["native", "rebuilt"]);
+    expect(native.end).toMatchObject({ conclusion: { ending: "done", rung: "rebuilt", leaf: "e2" } });
+    expect(eventsOf("text.retracted").at(-1)).toMatchObject({ itemId: "itm_1" });
   });
 
   it("does not rebuild for what a new session would not mend", async () => {

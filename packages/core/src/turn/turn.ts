@@ -18,7 +18,7 @@ import type { Seat, StepResult } from "../ports/worker.ts";
 import { composeTurn, staticPrefix } from "./compose.ts";
 import { concludeFailed, concludeResult, concludeStopped, gaveUp, isSessionLost, type Outcome } from "./conclude.ts";
 import { Emitter } from "./emitter.ts";
-import { inSession, takeSeat } from "./session.ts";
+import { inSession, REBUILD_AFTER, takeSeat } from "./session.ts";
 import { runSteps } from "./steps.ts";
 import { createStops, type Stops } from "./stops.ts";
 import type { TurnContext } from "./turn-context.ts";
@@ -32,13 +32,14 @@ export type TurnEnd =
 export async function performTurn(first: Ownership, context: TurnContext): Promise<TurnEnd> {
   let ownership = first;
   let shown: readonly VisibleItem[] = [];
+  let rebuild = false;
   for (;;) {
     await using attempt = new Attempt(ownership, context);
-    const end = await attempt.run(shown);
+    const end = await attempt.run({ shownBefore: shown, rebuild });
     if (end === "halted" || end === "no_worker") {
       return { kind: end, ownership };
     }
-    if (end !== "session_lost") {
+    if (end !== "session_lost" && end !== "transcript_unfit") {
       return { kind: "concluded", ownership, conclusion: end };
     }
     const next = await changeWorker(ownership, context);
@@ -46,6 +47,7 @@ export async function performTurn(first: Ownership, context: TurnContext): Promi
       return { kind: "concluded", ownership, conclusion: await attempt.giveUp("retries_exhausted") };
     }
     shown = attempt.shown();
+    rebuild ||= end === "transcript_unfit";
     ownership = next;
   }
 }
@@ -69,7 +71,15 @@ async function changeWorker(ownership: Ownership, { limits }: TurnContext): Prom
   }
 }
 
-type AttemptEnd = Conclusion | "halted" | "no_worker" | "session_lost";
+/** `transcript_unfit`: the engine failed on what it continued from; it may do better on the history alone. */
+type AttemptEnd = Conclusion | "halted" | "no_worker" | "session_lost" | "transcript_unfit";
+
+interface AttemptStart {
+  /** What readers may have seen from the attempt before, whether or not the record has it. */
+  readonly shownBefore: readonly VisibleItem[];
+  /** Not from the transcript: an earlier attempt failed on it. */
+  readonly rebuild: boolean;
+}
 
 /** One run of the turn on one worker, under one generation. */
 class Attempt implements AsyncDisposable {
@@ -101,8 +111,7 @@ class Attempt implements AsyncDisposable {
     this.#emitter = new Emitter({ ownership, turnId: this.#turnId, ports, limits, onRefused });
   }
 
-  /** `shownBefore`: what readers may have seen from the attempt before, whether or not the record has it. */
-  async run(shownBefore: readonly VisibleItem[]): Promise<AttemptEnd> {
+  async run({ shownBefore, rebuild }: AttemptStart): Promise<AttemptEnd> {
     const { claim } = this.#ownership;
     this.#emitter.retract([...claim.visibleItems, ...shownBefore], claim.cause);
     try {
@@ -113,13 +122,16 @@ class Attempt implements AsyncDisposable {
       if (claim.cancelRequested) {
         this.#stops.stop("cancelled");
       }
-      const result = await this.#drive();
+      const result = await this.#drive(rebuild);
       if (result.error?.code === "run_cancelled") {
         // A gate heard of the cancel before this process did.
         this.#stops.stop("cancelled");
       }
       if (gaveUp(result, this.#stops.cause)) {
         return "session_lost";
+      }
+      if (result.error !== null && this.#blamesTranscript(result.error.code)) {
+        return "transcript_unfit";
       }
       this.#unfit = null;
       return await this.#conclude(concludeResult(result, this.#outcome()));
@@ -148,7 +160,7 @@ class Attempt implements AsyncDisposable {
     await this.#stops[Symbol.asyncDispose]();
   }
 
-  async #drive(): Promise<StepResult> {
+  async #drive(rebuild: boolean): Promise<StepResult> {
     const { claim } = this.#ownership;
     const context = this.#context;
     const stops = this.#stops;
@@ -167,7 +179,12 @@ class Attempt implements AsyncDisposable {
       this.#sayComposed(rung);
       return runSteps(first, { seat, emitter: this.#emitter, stops, limits, onBegun });
     };
-    return await inSession(seat, this.#ownership, { context, stops, steps, hasBegun: () => begun });
+    return await inSession(seat, this.#ownership, { context, stops, rebuild, steps, hasBegun: () => begun });
+  }
+
+  /** On a native rung an engine that fails by itself may have failed on its own earlier state: it never poisons the rest. */
+  #blamesTranscript(code: ErrorCode): boolean {
+    return this.#stops.cause === null && this.#rung === "native" && REBUILD_AFTER.has(code);
   }
 
   #sayComposed(rung: Rung): void {
@@ -199,6 +216,9 @@ class Attempt implements AsyncDisposable {
     // Whether a refusal means that the generation is over, the change of worker will hear from the record.
     if (cause === "lost" || isSessionLost(code)) {
       return "session_lost";
+    }
+    if (this.#blamesTranscript(code)) {
+      return "transcript_unfit";
     }
     this.#context.ports.log.error("the turn failed", thrown, { runId: this.#ownership.claim.runId, code });
     return await this.#conclude(concludeFailed({ code, detail }, this.#outcome()));
