@@ -10,9 +10,15 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+for (const stream of [process.stdout, process.stderr]) {
+  // Whoever read it has seen enough, as in `signalbox events ID | head`; a platform still drains.
+  stream.on("error", () => interrupt.abort());
+}
+
 process.exitCode = await runCli({
   words: process.argv.slice(2),
   environment: process.env,
+  input: process.stdin,
   out: process.stdout,
   err: process.stderr,
   interrupted: interrupt.signal,

@@ -13,6 +13,10 @@ export interface CommandCall {
   readonly words: readonly string[];
   readonly environment: Environment;
   readonly terminal: Terminal;
+  /** Where a person types, or what was piped in. */
+  readonly input: NodeJS.ReadStream;
+  /** For what draws its own line, such as a prompt; everything else goes through `terminal`. */
+  readonly output: NodeJS.WriteStream;
   /** Aborts on the first SIGINT or SIGTERM. */
   readonly interrupted: AbortSignal;
 }
@@ -39,6 +43,24 @@ export function isSet(call: CommandCall, name: string): boolean {
   return call.flags[name] === true;
 }
 
+/** A flag that may be given several times; `undefined` when it was not given at all. */
+export function textFlags(call: CommandCall, name: string): readonly string[] | undefined {
+  const value = call.flags[name];
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : undefined;
+}
+
+/** For commands that take no words. */
+export function refuseWords(call: CommandCall): void {
+  const [word] = call.words;
+  if (word !== undefined) throw new UsageError(`"${word}" means nothing here`);
+}
+
+/** Flags that mean nothing here are refused, not passed over. */
+export function refuseFlags(call: CommandCall, names: readonly string[], belongTo: string): void {
+  const given = names.filter((name) => call.flags[name] !== undefined);
+  if (given.length > 0) throw new UsageError(`${given.map((name) => `--${name}`).join(", ")} is for \`${belongTo}\``);
+}
+
 /** Options of every command that talks to a running platform. */
 export const CONNECTION_OPTIONS = {
   url: { type: "string" },
@@ -47,3 +69,27 @@ export const CONNECTION_OPTIONS = {
   "data-dir": { type: "string" },
   json: { type: "boolean" },
 } as const satisfies ParseArgsOptionsConfig;
+
+/** Options of every command that lists something. */
+export const LIST_OPTIONS = {
+  limit: { type: "string" },
+  cursor: { type: "string" },
+} as const satisfies ParseArgsOptionsConfig;
+
+export interface ListFlags {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** Which page of a list; the API says what is wrong with a cursor. */
+export function listFlags(call: CommandCall): ListFlags {
+  const limit = textFlag(call, "limit");
+  const cursor = textFlag(call, "cursor");
+  if (limit !== undefined && !/^[1-9][0-9]{0,2}$/.test(limit)) {
+    throw new UsageError("--limit takes a number from 1 to 200");
+  }
+  return {
+    ...(limit === undefined ? {} : { limit: Number(limit) }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+}

@@ -27,16 +27,35 @@ export interface Address {
   readonly apiKey: string;
 }
 
-export function addressOf(call: CommandCall): Address {
+/** What is known of a platform, and where it is known from. */
+export interface KnownPlatform {
+  readonly url: string | null;
+  readonly apiKey: string | null;
+  readonly dataDir: string;
+  /** What `signalbox dev` left; `null` when there is nothing. */
+  readonly dev: DevFile | null;
+}
+
+export function knownPlatform(call: CommandCall): KnownPlatform {
   const dataDir = resolve(textFlag(call, "data-dir") ?? textOf(call.environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox");
   const dev = readDevFile(dataDir);
-  const url = textFlag(call, "url") ?? textOf(call.environment, "SIGNALBOX_URL") ?? dev?.url;
-  const apiKey = textFlag(call, "api-key") ?? secretOf(call.environment, "SIGNALBOX_API_KEY") ?? dev?.apiKey;
-  if (url === undefined || apiKey === undefined) {
+  const url = textFlag(call, "url") ?? textOf(call.environment, "SIGNALBOX_URL") ?? dev?.url ?? null;
+  const apiKey = textFlag(call, "api-key") ?? secretOf(call.environment, "SIGNALBOX_API_KEY");
+  // The key that was left here is the key of the platform that runs here, and is shown to no other.
+  const left = dev !== null && url !== null && sameOrigin(url, dev.url) ? dev.apiKey : null;
+  return { url, apiKey: apiKey ?? left, dataDir, dev };
+}
+
+/** Errors: `UsageError` when no platform, or no key for it, is known. */
+export function addressOf(call: CommandCall): Address {
+  const { url, apiKey, dataDir } = knownPlatform(call);
+  if (url === null) {
+    const looked = devFilePath(dataDir);
     throw new UsageError(
-      `No platform is known here. Start one with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_API_KEY (looked for ${devFilePath(dataDir)}).`,
+      `No platform is known here. Start one with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_API_KEY (looked for ${looked}).`,
     );
   }
+  if (apiKey === null) throw new UsageError(`No key is known for ${url}. Set SIGNALBOX_API_KEY, or give --api-key.`);
   return { url, apiKey };
 }
 
@@ -44,4 +63,9 @@ export function clientOf(call: CommandCall): Signalbox {
   const client = new Signalbox(addressOf(call));
   const user = textFlag(call, "user");
   return user === undefined ? client : client.as({ user });
+}
+
+function sameOrigin(left: string, right: string): boolean {
+  const origin = URL.parse(left)?.origin;
+  return origin !== undefined && origin === URL.parse(right)?.origin;
 }

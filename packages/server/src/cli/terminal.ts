@@ -1,5 +1,5 @@
 /** Where a command writes: results on standard output, progress on standard error, colour only where a person reads. */
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
@@ -20,7 +20,8 @@ export class Terminal {
     this.json = options.json;
     this.#out = options.out;
     this.#err = options.err;
-    this.interactive = options.out.isTTY && options.err.isTTY && !options.json;
+    // Of a pipe or a file this is undefined, whatever the type says.
+    this.interactive = options.out.isTTY === true && options.err.isTTY === true && !options.json;
     this.#colour = this.interactive && !options.noColor;
   }
 
@@ -33,14 +34,20 @@ export class Terminal {
     this.#out.write(`${text}\n`);
   }
 
-  /** Text as it comes, without an end of line. */
+  /** Somebody else's text as it comes, without an end of line. */
   text(text: string): void {
     this.#clear();
-    this.#out.write(text);
+    this.#out.write(this.plain(text));
+  }
+
+  /** Somebody else's text: on a terminal it must not move the cursor, ring, or change what is shown. */
+  plain(text: string): string {
+    return this.interactive ? text.replaceAll(/[^\P{Cc}\n\t]/gu, "\uFFFD") : text;
   }
 
   /** One JSON value on a line of its own. */
   value(value: unknown): void {
+    this.#clear();
     this.#out.write(`${JSON.stringify(value)}\n`);
   }
 
@@ -58,12 +65,12 @@ export class Terminal {
 
   table(rows: readonly (readonly string[])[]): void {
     const widths: number[] = [];
-    for (const row of rows)
-      row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));
     for (const row of rows) {
-      this.line(
-        row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("  "),
-      );
+      row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))));
+    }
+    for (const row of rows) {
+      const cells = row.map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - widthOf(cell)));
+      this.line(cells.join("  ").trimEnd());
     }
   }
 
@@ -71,4 +78,9 @@ export class Terminal {
     if (this.#progress) this.#err.write("\r\u001b[2K");
     this.#progress = false;
   }
+}
+
+/** Colours take no room. */
+function widthOf(cell: string): number {
+  return stripVTControlCharacters(cell).length;
 }

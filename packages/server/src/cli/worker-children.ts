@@ -54,7 +54,10 @@ export class WorkerChildren implements AsyncDisposable {
       },
     );
     this.#children.set(runtime, child);
-    child.once("exit", (code, signal) => {
+    // A child that cannot be started says so here and never exits.
+    child.once("error", (error) => log.error("a worker process could not be started", error, { runtime }));
+    child.stdin?.once("error", () => undefined);
+    child.once("close", (code, signal) => {
       this.#children.delete(runtime);
       if (this.#stopping) return;
       const young = performance.now() - startedAtMs < YOUNG_MS;
@@ -81,7 +84,7 @@ export class WorkerChildren implements AsyncDisposable {
 }
 
 async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);

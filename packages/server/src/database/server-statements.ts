@@ -15,10 +15,14 @@ export const WHICH_SERVER = `
 
 /** What decides whether a committed transaction survives, and whether this user can prepare the schema. */
 export const DURABILITY = `
-  select current_setting('fsync') = 'on' as fsync,
+  select current_setting('server_version') as version,
+         current_setting('fsync') = 'on' as fsync,
          current_setting('full_page_writes') = 'on' as full_page_writes,
          current_setting('synchronous_commit') <> 'off' as synchronous_commit,
          (select rolsuper or rolcreaterole from pg_roles where rolname = current_user) as may_create_roles,
-         exists (select from pg_roles where rolname = 'signalbox_app') as roles_exist`;
+         (select count(*) = 3 and bool_and(pg_has_role(current_user, oid, 'member')) from pg_roles
+           where rolname in ('signalbox_owner', 'signalbox_app', 'signalbox_run')) as has_roles,
+         exists (select from pg_namespace where nspname = 'signalbox')
+           or has_database_privilege(current_database(), 'create') as may_have_schema`;
 
-export const BACKEND = "select pg_backend_pid() as pid";
+export const SERVER_PROCESS = "select pg_backend_pid() as pid";

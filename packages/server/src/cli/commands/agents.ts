@@ -1,70 +1,71 @@
-import { PlatformError } from "@signalbox/contract";
 import {
   CONNECTION_OPTIONS,
   EXIT,
+  LIST_OPTIONS,
+  listFlags,
+  refuseFlags,
   textFlag,
+  textFlags,
   UsageError,
   type Command,
   type CommandCall,
   type ExitCode,
 } from "../command.ts";
 import { clientOf } from "../connection.ts";
+import { tellPage } from "../page.ts";
+
+const CREATE_OPTIONS = {
+  model: { type: "string" },
+  runtime: { type: "string" },
+  instructions: { type: "string" },
+  tool: { type: "string", multiple: true },
+} as const;
 
 export const agentsCommand: Command = {
   name: "agents",
   summary: "List, show and create agents",
-  usage: `signalbox agents                    list
+  usage: `signalbox agents [--limit 50] [--cursor CURSOR]          list
 signalbox agents show NAME
 signalbox agents create NAME --model provider/model [--runtime langgraph|claude_sdk]
                         [--instructions TEXT] [--tool server/tool …]`,
-  options: {
-    ...CONNECTION_OPTIONS,
-    model: { type: "string" },
-    runtime: { type: "string" },
-    instructions: { type: "string" },
-    tool: { type: "string", multiple: true },
-  },
+  options: { ...CONNECTION_OPTIONS, ...LIST_OPTIONS, ...CREATE_OPTIONS },
   async run(call) {
     const [verb = "list", name, ...rest] = call.words;
-    if (rest.length > 0) throw new UsageError("too many words");
+    if (verb !== "list" && verb !== "show" && verb !== "create") throw new UsageError(`there is no "agents ${verb}"`);
+    if (rest.length > 0 || (verb === "list" && name !== undefined)) throw new UsageError("too many words");
+    if (verb !== "create") refuseFlags(call, Object.keys(CREATE_OPTIONS), "agents create");
+    if (verb !== "list") refuseFlags(call, Object.keys(LIST_OPTIONS), "agents");
     if (verb === "list") return list(call);
     if (name === undefined) throw new UsageError("name an agent");
-    if (verb === "show") return show(call, name);
-    if (verb === "create") return create(call, name);
-    throw new UsageError(`there is no "agents ${verb}"`);
+    return verb === "show" ? show(call, name) : create(call, name);
   },
 };
 
 async function list(call: CommandCall): Promise<ExitCode> {
-  const { data } = await clientOf(call).agents.list({ limit: 200, order: "asc" });
-  if (call.terminal.json) call.terminal.value(data);
-  else if (data.length === 0) call.terminal.line("No agents yet. Make one with `signalbox agents create`.");
-  else
-    call.terminal.table(
-      data.map((agent) => [
-        agent.name,
-        agent.runtime,
-        agent.model,
-        agent.tools.map((tool) => tool.reference).join(" "),
-      ]),
-    );
+  const page = await clientOf(call).agents.list({ order: "asc", ...listFlags(call) });
+  tellPage(call.terminal, page, {
+    none: "No agents yet. Make one with `signalbox agents create`.",
+    row: (agent) => [agent.name, agent.runtime, agent.model, agent.tools.map((tool) => tool.reference).join(" ")],
+  });
   return EXIT.done;
 }
 
 async function show(call: CommandCall, name: string): Promise<ExitCode> {
+  const { terminal } = call;
   const agent = await clientOf(call).agents.get(name);
-  if (call.terminal.json) call.terminal.value(agent);
-  else {
-    call.terminal.table([
-      ["name", agent.name],
-      ["id", agent.id],
-      ["revision", String(agent.revision)],
-      ["runtime", agent.runtime],
-      ["model", agent.model],
-      ...agent.tools.map((tool) => ["tool", `${tool.reference} (${tool.effect}, ${tool.grade})`]),
-      ["instructions", agent.instructions],
-    ]);
+  if (terminal.json) {
+    terminal.value(agent);
+    return EXIT.done;
   }
+  terminal.table([
+    ["name", agent.name],
+    ["id", agent.id],
+    ["revision", String(agent.revision)],
+    ["runtime", agent.runtime],
+    ["model", agent.model],
+    ...agent.tools.map((tool) => ["tool", `${tool.reference} (${tool.effect}, ${tool.grade})`]),
+    ["instructions", terminal.plain(agent.instructions)],
+  ]);
   return EXIT.done;
 }
 
@@ -73,20 +74,18 @@ async function create(call: CommandCall, name: string): Promise<ExitCode> {
   if (model === undefined) throw new UsageError("name a model with --model provider/model");
   const runtime = textFlag(call, "runtime");
   const instructions = textFlag(call, "instructions");
-  const tools = call.flags.tool;
+  const tools = textFlags(call, "tool");
   const agent = await clientOf(call).agents.create({
     name,
     model,
     ...(runtime === undefined ? {} : { runtime }),
     ...(instructions === undefined ? {} : { instructions }),
-    ...(Array.isArray(tools) ? { tools: tools.map(toolName) } : {}),
+    ...(tools === undefined ? {} : { tools: [...tools] }),
   });
   if (call.terminal.json) call.terminal.value(agent);
-  else call.terminal.line(`created ${agent.name} (${agent.id})`);
+  else {
+    call.terminal.line(`created ${agent.name} (${agent.id})`);
+    for (const warning of agent.warnings) call.terminal.note(call.terminal.style("yellow", warning.detail));
+  }
   return EXIT.done;
-}
-
-function toolName(value: string | boolean): string {
-  if (typeof value === "string") return value;
-  throw new PlatformError("invalid_request", "A tool is named server/tool.");
 }

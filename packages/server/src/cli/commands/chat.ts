@@ -11,30 +11,36 @@ import {
   type ExitCode,
 } from "../command.ts";
 import { clientOf } from "../connection.ts";
+import type { Terminal } from "../terminal.ts";
 
 export const chatCommand: Command = {
   name: "chat",
   summary: "Talk to an agent",
   usage: `signalbox chat [AGENT]                       a conversation; Ctrl-C stops an answer, Ctrl-D ends
-signalbox chat [AGENT] --message TEXT        one message
+signalbox chat [AGENT] --message TEXT        one message; without --message what is piped in
 signalbox chat --conversation ID             go on with a conversation`,
   options: { ...CONNECTION_OPTIONS, message: { type: "string", short: "m" }, conversation: { type: "string" } },
   async run(call) {
-    const conversation = await openConversation(call);
-    const message = textFlag(call, "message");
-    if (message !== undefined) return answer(call, { conversation, text: message, stop: call.interrupted });
-    if (!process.stdin.isTTY) return answer(call, { conversation, text: await readAll(), stop: call.interrupted });
-    return converse(call, conversation);
+    const [agent, ...rest] = call.words;
+    const known = textFlag(call, "conversation");
+    if (rest.length > 0) throw new UsageError("name one agent");
+    if (known !== undefined && agent !== undefined) throw new UsageError("a conversation has its agent already");
+    const message = textFlag(call, "message") ?? (call.input.isTTY ? null : await readAll(call.input));
+    if (message === null && call.terminal.json) throw new UsageError("--json answers one message: give --message TEXT");
+    if (message !== null && message.trim() === "") throw new UsageError("there is nothing to say");
+    const conversation = await openConversation(call, { agent, known });
+    if (message === null) return converse(call, conversation);
+    return answer(call, { conversation, text: message, stop: call.interrupted });
   },
 };
 
-async function openConversation(call: CommandCall): Promise<ConversationHandle> {
+async function openConversation(
+  call: CommandCall,
+  named: { readonly agent: string | undefined; readonly known: string | undefined },
+): Promise<ConversationHandle> {
   const client = clientOf(call);
-  const [agent, ...rest] = call.words;
-  if (rest.length > 0) throw new UsageError("name one agent");
-  const known = textFlag(call, "conversation");
-  if (known !== undefined) return client.conversations.open(known);
-  const name = agent ?? (await client.agents.list({ limit: 1, order: "asc" })).data[0]?.name;
+  if (named.known !== undefined) return client.conversations.open(named.known);
+  const name = named.agent ?? (await client.agents.list({ limit: 1, order: "asc" })).data[0]?.name;
   if (name === undefined) throw new UsageError("there are no agents yet; make one with `signalbox agents create`");
   return client.conversations.create({ agent: name });
 }
@@ -43,58 +49,73 @@ async function converse(call: CommandCall, conversation: ConversationHandle): Pr
   const { terminal } = call;
   const { agent } = await conversation.get();
   terminal.line(`${terminal.style("bold", agent.name)} ${terminal.style("dim", conversation.id)}`);
-  const input = createInterface({ input: process.stdin, output: process.stdout, historySize: 100 });
+  const input = createInterface({ input: call.input, output: call.output, historySize: 100 });
   const closed = new AbortController();
-  let stop = new AbortController();
-  let answering = false;
-  input.on("SIGINT", () => (answering ? stop.abort() : input.close()));
+  let stop: AbortController | null = null;
+  // Ctrl-C stops an answer; where there is none it ends the conversation, as the end of input does.
+  input.on("SIGINT", () => (stop === null ? input.close() : stop.abort()));
   input.on("close", () => closed.abort());
+  const end = (): void => input.close();
+  call.interrupted.addEventListener("abort", end, { once: true });
   try {
-    for (;;) {
+    while (!closed.signal.aborted) {
       const text = await input.question(`${terminal.style("cyan", "›")} `, { signal: closed.signal });
       if (text.trim() === "") continue;
       stop = new AbortController();
-      answering = true;
-      await answer(call, { conversation, text, stop: stop.signal });
-      answering = false;
+      await answerOrExplain(call, { conversation, text, stop: AbortSignal.any([stop.signal, closed.signal]) });
+      stop = null;
     }
   } catch (thrown) {
     if (!closed.signal.aborted) throw thrown;
-    terminal.line();
-    return EXIT.done;
   } finally {
+    call.interrupted.removeEventListener("abort", end);
     input.close();
   }
+  terminal.line();
+  return EXIT.done;
 }
 
-async function answer(
-  call: CommandCall,
-  message: { readonly conversation: ConversationHandle; readonly text: string; readonly stop: AbortSignal },
-): Promise<ExitCode> {
-  const { terminal } = call;
-  const { run, accepted } = await message.conversation.sendDetailed(message.text);
-  if (terminal.json) {
-    const result = await run.result();
-    terminal.value({ conversationId: message.conversation.id, runId: run.id, ...result });
-    return result.outcome === "completed" ? EXIT.done : EXIT.failed;
+interface Said {
+  readonly conversation: ConversationHandle;
+  readonly text: string;
+  readonly stop: AbortSignal;
+}
+
+/** A message that is refused, or an answer that is lost, does not end the conversation. */
+async function answerOrExplain(call: CommandCall, said: Said): Promise<void> {
+  try {
+    await answer(call, said);
+  } catch (thrown) {
+    if (!(thrown instanceof SignalboxError)) throw thrown;
+    call.terminal.note(call.terminal.style("red", `${thrown.message} (${thrown.code})`));
   }
-  terminal.progress(accepted.accepted === "queued" ? "waiting for the answer before this one …" : "thinking …");
+}
+
+async function answer(call: CommandCall, said: Said): Promise<ExitCode> {
+  const { terminal } = call;
+  const { run, accepted } = await said.conversation.sendDetailed(said.text);
   const cancel = (): void => {
     terminal.note(terminal.style("yellow", "stopping …"));
-    run
-      .cancel()
-      .catch((thrown: unknown) => terminal.note(String(thrown instanceof SignalboxError ? thrown.message : thrown)));
+    run.cancel().catch((thrown: unknown) => terminal.note(thrown instanceof Error ? thrown.message : String(thrown)));
   };
-  message.stop.addEventListener("abort", cancel, { once: true });
+  if (said.stop.aborted) cancel();
+  said.stop.addEventListener("abort", cancel, { once: true });
   try {
-    return await follow(call, run);
+    if (terminal.json) return await tell(terminal, said.conversation.id, run);
+    terminal.progress(accepted.accepted === "queued" ? "waiting for the answer before this one …" : "thinking …");
+    return await follow(terminal, run);
   } finally {
-    message.stop.removeEventListener("abort", cancel);
+    said.stop.removeEventListener("abort", cancel);
   }
 }
 
-async function follow(call: CommandCall, run: RunHandle): Promise<ExitCode> {
-  const { terminal } = call;
+async function tell(terminal: Terminal, conversationId: string, run: RunHandle): Promise<ExitCode> {
+  const result = await run.result();
+  terminal.value({ conversationId, runId: run.id, ...result });
+  return result.outcome === "completed" ? EXIT.done : EXIT.failed;
+}
+
+async function follow(terminal: Terminal, run: RunHandle): Promise<ExitCode> {
   let atLineStart = true;
   const write = (text: string): void => {
     terminal.text(text);
@@ -113,7 +134,7 @@ async function follow(call: CommandCall, run: RunHandle): Promise<ExitCode> {
     if (event.type === "run.phase") terminal.progress(`${event.phase.replaceAll("_", " ")} …`);
     if (event.type === "tool.started") {
       freshLine();
-      terminal.line(terminal.style("dim", `→ ${event.title} ${event.argumentsSummary}`));
+      terminal.line(terminal.style("dim", terminal.plain(`→ ${event.title} ${event.argumentsSummary}`)));
     }
     if (event.type === "run.finished") {
       freshLine();
@@ -126,9 +147,9 @@ async function follow(call: CommandCall, run: RunHandle): Promise<ExitCode> {
   return EXIT.failed;
 }
 
-async function readAll(): Promise<string> {
+async function readAll(input: NodeJS.ReadStream): Promise<string> {
   let text = "";
-  process.stdin.setEncoding("utf8");
-  for await (const chunk of process.stdin) text += String(chunk);
+  input.setEncoding("utf8");
+  for await (const chunk of input) text += String(chunk);
   return text;
 }

@@ -2,13 +2,13 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { startPlatform, type Platform } from "../../wiring.ts";
-import { EXIT, UsageError, type Command, type CommandCall } from "../command.ts";
+import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, type DevFile } from "../connection.ts";
+import { executorOf, RUNTIMES } from "../executors.ts";
 import { WorkerChildren } from "../worker-children.ts";
 import { SERVER_OPTIONS, serverConfigOf, untilInterrupted } from "./serve.ts";
 
 const BINARY = fileURLToPath(new URL("../../main.js", import.meta.url));
-const RUNTIMES = ["langgraph", "claude_sdk"] as const;
 
 export const devCommand: Command = {
   name: "dev",
@@ -18,8 +18,13 @@ export const devCommand: Command = {
 Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
   options: { ...SERVER_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
   async run(call) {
+    refuseWords(call);
     const config = serverConfigOf(call);
-    const runtimes = runtimesOf(call);
+    const runtimes = textFlags(call, "runtime") ?? RUNTIMES;
+    const unknown = runtimes.find((runtime) => executorOf(runtime) === null);
+    if (unknown !== undefined) {
+      throw new UsageError(`there is no runtime "${unknown}"; known are ${RUNTIMES.join(", ")}`);
+    }
     // Ended after the platform: a draining run still needs its worker.
     await using children = new WorkerChildren({ binary: BINARY, environment: call.environment });
     await using platform = await startPlatform(config, { log: "text" });
@@ -34,15 +39,6 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
     return EXIT.done;
   },
 };
-
-function runtimesOf(call: CommandCall): readonly string[] {
-  const named = call.flags.runtime;
-  if (!Array.isArray(named)) return RUNTIMES;
-  return named.map((each) => {
-    if (typeof each !== "string") throw new UsageError("--runtime takes a name");
-    return each;
-  });
-}
 
 function leaveDevFile(dataDir: string, file: DevFile): Disposable {
   const path = devFilePath(dataDir);

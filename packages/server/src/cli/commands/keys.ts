@@ -1,6 +1,6 @@
 import { RIGHTS, type Right } from "../../api/caller.ts";
 import { issueApiKey } from "../../wiring.ts";
-import { EXIT, textFlag, UsageError, type Command, type CommandCall } from "../command.ts";
+import { EXIT, textFlag, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { SERVER_OPTIONS, serverConfigOf } from "./serve.ts";
 
 export const keysCommand: Command = {
@@ -28,12 +28,11 @@ Works with the database and SIGNALBOX_SECRET of the platform.`,
 };
 
 function rightsOf(call: CommandCall): readonly Right[] {
-  const named = call.flags.right;
-  if (!Array.isArray(named)) return RIGHTS;
+  const named = textFlags(call, "right");
+  if (named === undefined) return RIGHTS;
   return named.map((text) => {
     const right = RIGHTS.find((each) => each === text);
-    if (right === undefined)
-      throw new UsageError(`there is no right "${String(text)}"; rights are ${RIGHTS.join(", ")}`);
-    return right;
+    if (right !== undefined) return right;
+    throw new UsageError(`there is no right "${text}"; rights are ${RIGHTS.join(", ")}`);
   });
 }

@@ -2,6 +2,9 @@ import type { Run } from "@signalbox/contract";
 import {
   CONNECTION_OPTIONS,
   EXIT,
+  LIST_OPTIONS,
+  listFlags,
+  refuseFlags,
   textFlag,
   UsageError,
   type Command,
@@ -9,43 +12,36 @@ import {
   type ExitCode,
 } from "../command.ts";
 import { clientOf } from "../connection.ts";
+import { tellPage } from "../page.ts";
 import type { Terminal } from "../terminal.ts";
 
 export const runsCommand: Command = {
   name: "runs",
   summary: "List, show and cancel runs",
-  usage: `signalbox runs [--conversation ID]  list, newest first
+  usage: `signalbox runs [--conversation ID] [--limit 50] [--cursor CURSOR]   list, newest first
 signalbox runs show ID
 signalbox runs cancel ID`,
-  options: { ...CONNECTION_OPTIONS, conversation: { type: "string" } },
+  options: { ...CONNECTION_OPTIONS, ...LIST_OPTIONS, conversation: { type: "string" } },
   async run(call) {
     const [verb = "list", id, ...rest] = call.words;
-    if (rest.length > 0) throw new UsageError("too many words");
+    if (verb !== "list" && verb !== "show" && verb !== "cancel") throw new UsageError(`there is no "runs ${verb}"`);
+    if (rest.length > 0 || (verb === "list" && id !== undefined)) throw new UsageError("too many words");
     if (verb === "list") return list(call);
     if (id === undefined) throw new UsageError("name a run");
-    if (verb === "show") return showOne(call, await clientOf(call).runs.get(id));
-    if (verb === "cancel") return showOne(call, await clientOf(call).runs.cancel(id));
-    throw new UsageError(`there is no "runs ${verb}"`);
+    refuseFlags(call, [...Object.keys(LIST_OPTIONS), "conversation"], "runs");
+    const { runs } = clientOf(call);
+    return showOne(call, await (verb === "show" ? runs.get(id) : runs.cancel(id)));
   },
 };
 
 async function list(call: CommandCall): Promise<ExitCode> {
+  const { terminal } = call;
   const conversation = textFlag(call, "conversation");
-  const { data } = await clientOf(call).runs.list(conversation === undefined ? {} : { conversation });
-  if (call.terminal.json) call.terminal.value(data);
-  else if (data.length === 0) call.terminal.line("No runs yet. Send a message with `signalbox chat`.");
-  else {
-    call.terminal.table(
-      data.map((run) => [
-        run.id,
-        statusOf(call.terminal, run),
-        run.agent.name,
-        run.runtime,
-        run.acceptedAt,
-        elapsedOf(run),
-      ]),
-    );
-  }
+  const filter = conversation === undefined ? {} : { conversation };
+  tellPage(terminal, await clientOf(call).runs.list({ ...listFlags(call), ...filter }), {
+    none: "No runs yet. Send a message with `signalbox chat`.",
+    row: (run) => [run.id, statusOf(terminal, run), run.agent.name, run.runtime, run.acceptedAt, elapsedOf(run)],
+  });
   return EXIT.done;
 }
 

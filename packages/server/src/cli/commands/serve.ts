@@ -1,6 +1,6 @@
 import { readServerConfig, type ServerConfig } from "../../config/server-config.ts";
 import { startPlatform } from "../../wiring.ts";
-import { EXIT, textFlag, type Command, type CommandCall } from "../command.ts";
+import { EXIT, refuseWords, textFlag, type Command, type CommandCall } from "../command.ts";
 
 export const SERVER_OPTIONS = {
   host: { type: "string" },
@@ -20,6 +20,7 @@ export const serveCommand: Command = {
 DATABASE_URL replaces the embedded PostgreSQL. SIGNALBOX_JOIN_TOKEN is what workers present.`,
   options: SERVER_OPTIONS,
   async run(call) {
+    refuseWords(call);
     await using platform = await startPlatform(serverConfigOf(call), { log: "json" });
     call.terminal.value({ ready: true, url: platform.url, gatesUrl: platform.gatesUrl, pid: process.pid });
     await untilInterrupted(call.interrupted);

@@ -3,8 +3,8 @@ import { lineLog, runWorkerProcess } from "@signalbox/worker";
 import { portOf, secretOf, textOf } from "../../config/environment.ts";
 import { logLevelOf } from "../../config/server-config.ts";
 import { systemClock } from "../../system/ports.ts";
-import { EXIT, isSet, textFlag, UsageError, type Command } from "../command.ts";
-import { EXECUTORS } from "../executors.ts";
+import { EXIT, isSet, refuseWords, textFlag, UsageError, type Command } from "../command.ts";
+import { executorOf, RUNTIMES } from "../executors.ts";
 
 const DEFAULT_ROOM = 32;
 
@@ -23,17 +23,20 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
     "stop-with-parent": { type: "boolean" },
   },
   async run(call) {
+    refuseWords(call);
     const platformUrl = textFlag(call, "platform");
-    if (platformUrl === undefined) throw new UsageError("name the platform's gate address with --platform");
+    if (platformUrl === undefined || !/^https?:$/.test(URL.parse(platformUrl)?.protocol ?? "")) {
+      throw new UsageError("name the platform's gate address, such as http://127.0.0.1:4621, with --platform");
+    }
     const joinToken = secretOf(call.environment, "SIGNALBOX_JOIN_TOKEN");
     if (joinToken === null) throw new UsageError("SIGNALBOX_JOIN_TOKEN is not set");
-    const room = Number(textFlag(call, "room") ?? DEFAULT_ROOM);
-    if (!Number.isInteger(room) || room < 1 || room > 1_000)
-      throw new UsageError("--room takes a number from 1 to 1000");
+    const room = textFlag(call, "room") ?? String(DEFAULT_ROOM);
+    if (!/^([1-9][0-9]{0,2}|1000)$/.test(room)) throw new UsageError("--room takes a number from 1 to 1000");
     const runtime = textFlag(call, "runtime") ?? textOf(call.environment, "WORKER_EXECUTOR") ?? DEFAULT_RUNTIME;
-    const load = EXECUTORS[runtime];
-    if (load === undefined)
-      throw new UsageError(`there is no runtime "${runtime}"; known are ${Object.keys(EXECUTORS).join(", ")}`);
+    const load = executorOf(runtime);
+    if (load === null) {
+      throw new UsageError(`there is no runtime "${runtime}"; known are ${RUNTIMES.join(", ")}`);
+    }
     const code = await runWorkerProcess({
       platformUrl,
       joinToken,
@@ -41,7 +44,7 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
       defaultRuntime: runtime,
       host: textFlag(call, "host") ?? "127.0.0.1",
       port: portOf(textFlag(call, "port") ?? "0", "--port"),
-      room,
+      room: Number(room),
       stopWithParent: isSet(call, "stop-with-parent"),
       log: lineLog(
         (line) => process.stderr.write(line),
