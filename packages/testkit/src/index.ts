@@ -34,6 +34,7 @@ export { memoryProcessRecord } from "./memory/process-record.ts";
 export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
 export type { Fate, PlannedFault } from "./simulation/faults.ts";
 export { answered, ScriptedPool, type PoolScript, type ScriptedStep } from "./simulation/scripted-pool.ts";
+export { stagedCommand } from "./simulation/staged-command.ts";
 export { createSeeded, type Seeded } from "./simulation/seeded.ts";
 export { simulate, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";
 export { createVirtualTime, type VirtualTime } from "./simulation/virtual-time.ts";

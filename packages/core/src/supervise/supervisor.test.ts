@@ -1,4 +1,4 @@
-import { makeId, PlatformError, snapshotHashText, type RunId, type Snapshot } from "@signalbox/contract";
+import { PlatformError, type RunId } from "@signalbox/contract";
 import {
   answered,
   createVirtualTime,
@@ -7,6 +7,7 @@ import {
   memoryOwnershipRecord,
   memoryProcessRecord,
   ScriptedPool,
+  stagedCommand,
   type PoolScript,
   type ScriptedStep,
   type VirtualTime,
@@ -18,27 +19,13 @@ import type { OwnershipRecord, ProcessRecord } from "../ports/ownership-record.t
 import type { Supervisor } from "./supervision.ts";
 import { createSupervisor } from "./supervisor.ts";
 
-const SNAPSHOT: Snapshot = {
-  agentId: "agt_1",
-  agentName: "support",
-  revision: 1,
-  runtime: "langgraph",
-  instructions: "Help.",
-  model: "sim/one",
-  maxOutputTokens: 100,
-  tools: [],
-  limits: { modelCallCount: 10, toolCallCount: 10, wallClockMs: 3_600_000 },
-};
-
 let time: VirtualTime;
 let db: MemoryDatabase;
-let serial: number;
 let bells: number;
 
 beforeEach(() => {
   time = createVirtualTime();
   db = new MemoryDatabase({ nowMs: () => time.clock.nowMs() });
-  serial = 0;
   bells = 0;
 });
 
@@ -61,29 +48,10 @@ async function supervise(
 }
 
 function commandFor(conversationId: string): AdmitCommand {
-  serial += 1;
-  const id = Uint8Array.from({ length: 16 }, (_, index) => (index === 15 ? serial : 1));
-  return {
-    tenantId: "default",
-    conversationId,
-    messageId: makeId("message", id),
-    runId: makeId("run", id),
-    actor: { keyId: "key_1", user: null, roles: [], units: [] },
-    text: "hello",
-    metadata: {},
-    whenBusy: "enqueue",
-    snapshot: SNAPSHOT,
-    snapshotHash: time.digest.sha256Hex(snapshotHashText(SNAPSHOT)),
-    requested: {},
-    granted: {},
-    traceId: "0".repeat(32),
-    idempotency: null,
-    queueLimit: 9,
-    claimFor: null,
-  };
+  return stagedCommand(time.digest, { conversationId });
 }
 
-async function admitted(conversationId = `cnv_${serial}`): Promise<RunId> {
+async function admitted(conversationId = "cnv_1"): Promise<RunId> {
   if (db.conversations.get(conversationId) === undefined) {
     db.createConversation({ id: conversationId, tenantId: "default" });
   }
