@@ -34,7 +34,9 @@ export class ScriptedWorker implements AsyncDisposable {
   sessions: { conversationId: string; generation: bigint; stepping: boolean }[] = [];
   /** Heartbeats are taken and never answered. */
   hangs = false;
-  onOpen = (request: InitWorkerSessionRequest): { slotHash: string } | Promise<never> => ({ slotHash: hash(request) });
+  onOpen = (request: InitWorkerSessionRequest): { slotHash: string } | Promise<{ slotHash: string }> => ({
+    slotHash: hash(request),
+  });
   onStep: (request: ExecuteStepRequest, signal: AbortSignal) => AsyncIterable<ExecuteStepAnswer> = answer;
   onInterrupt = (): boolean => true;
   readonly opened: InitWorkerSessionRequest[] = [];
@@ -83,6 +85,23 @@ export class ScriptedWorker implements AsyncDisposable {
     this.sessions = this.sessions.filter((session) => session.conversationId !== conversationId);
   }
 
+  async #open(request: InitWorkerSessionRequest) {
+    this.opened.push(request);
+    const { slotHash } = await this.onOpen(request);
+    const { conversationId, generation } = request;
+    this.#forget(conversationId);
+    this.sessions.push({ conversationId, generation, stepping: false });
+    return { rebound: false, slotHash, leaf: "" };
+  }
+
+  async *#step(request: ExecuteStepRequest, signal: AbortSignal): AsyncIterable<ExecuteStepAnswer> {
+    if (request.session !== undefined) {
+      yield { event: { case: "opened", value: await this.#open(request.session) } };
+    }
+    this.stepped.push(request);
+    yield* this.onStep(request, signal);
+  }
+
   #serve(router: ConnectRouter): void {
     router.service(WorkerService, {
       heartbeat: async (_request, context) => {
@@ -92,18 +111,8 @@ export class ScriptedWorker implements AsyncDisposable {
         const { incarnation, room, runtimes, sessions } = this;
         return { incarnation, room, runtimes, sessions };
       },
-      initWorkerSession: async (request) => {
-        this.opened.push(request);
-        const { slotHash } = await this.onOpen(request);
-        const { conversationId, generation } = request;
-        this.#forget(conversationId);
-        this.sessions.push({ conversationId, generation, stepping: false });
-        return { rebound: false, slotHash, leaf: "" };
-      },
-      executeStep: (request, context: HandlerContext) => {
-        this.stepped.push(request);
-        return this.onStep(request, context.signal);
-      },
+      initWorkerSession: (request) => this.#open(request),
+      executeStep: (request, context: HandlerContext) => this.#step(request, context.signal),
       interruptStep: (request) => {
         this.interrupted.push(request);
         return { running: this.onInterrupt() };
@@ -216,9 +225,17 @@ export class WorkersWorld implements AsyncDisposable {
     await expect.poll(announced, PATIENTLY).toBeGreaterThan(before);
   }
 
+  /** The session is opened with the first step. */
   async seatWithSession(session = SESSION): Promise<Seat> {
     const seat = await this.workers.seat(session.conversationId, "langgraph");
     await seat.open(session);
+    return seat;
+  }
+
+  /** A seat whose session has made a step. */
+  async steppedSeat(session = SESSION): Promise<Seat> {
+    const seat = await this.seatWithSession(session);
+    await outputsOf(seat);
     return seat;
   }
 

@@ -8,7 +8,16 @@ import { MESSAGE_BYTES_MAX } from "./limits.ts";
 import type { WorkerLog } from "./log.ts";
 import { toConnectError } from "./rpc-errors.ts";
 import type { Sessions } from "./sessions.ts";
-import { readGeneration, readSessionOrder, readStepInput, writeOutput, writeRuntime } from "./wire.ts";
+import {
+  readGeneration,
+  readSessionOrder,
+  readStepInput,
+  readStepSession,
+  writeOpened,
+  writeOpenedEvent,
+  writeOutput,
+  writeRuntime,
+} from "./wire.ts";
 
 interface ServiceOptions {
   readonly incarnation: string;
@@ -28,10 +37,7 @@ export function serveWorker(options: ServiceOptions): (router: ConnectRouter) =>
       WorkerService,
       {
         initWorkerSession: (request) =>
-          answered(async () => {
-            const opened = await sessions.open(readSessionOrder(request));
-            return { rebound: opened.rebound, slotHash: opened.slotHash, leaf: opened.leaf ?? "" };
-          }),
+          answered(async () => writeOpened(await sessions.open(readSessionOrder(request)))),
         executeStep: (request, context) => executeStep(options, request, context),
         interruptStep: (request) =>
           answered(() => {
@@ -81,10 +87,22 @@ async function* executeStep(
   context: HandlerContext,
 ): AsyncGenerator<ExecuteStepResponse> {
   try {
+    const order = readStepSession(request);
+    const opened = order === null ? null : await options.sessions.open(order);
     const session = options.sessions.forStep(request.conversationId, readGeneration(request.generation));
     const outputs = session.step(readStepInput(request), context.signal);
-    for await (const output of outputs) {
-      yield writeOutput(output);
+    // The step runs while its reader hears that the session is open.
+    const first = outputs.next();
+    first.catch(() => undefined);
+    try {
+      if (opened !== null) {
+        yield writeOpenedEvent(opened);
+      }
+      for (let output = await first; output.done !== true; output = await outputs.next()) {
+        yield writeOutput(output.value);
+      }
+    } finally {
+      await outputs.return(undefined);
     }
   } catch (thrown) {
     throw rpcError(options.log, thrown);

@@ -7,9 +7,11 @@ import {
   type ExecuteStepResponse,
   ExecuteStepResponseSchema,
   type InitWorkerSessionRequest,
+  type InitWorkerSessionResponseSchema,
   type RuntimeSchema,
 } from "@signalbox/contract/worker-protocol";
 import type { StepOutput } from "./event-queue.ts";
+import type { OpenedSession } from "./sessions.ts";
 import type { GateUrls, RuntimeDescription, StepEvent, StepInput, StepResult } from "./executor.ts";
 
 /** What the platform asks a session for, parsed. */
@@ -46,6 +48,18 @@ export function readSessionOrder(request: InitWorkerSessionRequest): SessionOrde
     history: continuity.history.map((entry) => ({ role: readRole(entry.role), text: entry.text })),
     gates: { model: gates.modelUrl, tool: gates.toolUrl, record: gates.recordUrl },
   };
+}
+
+/** The session a step brings along, or `null`. */
+export function readStepSession(request: ExecuteStepRequest): SessionOrder | null {
+  const { session } = request;
+  if (session === undefined) {
+    return null;
+  }
+  if (session.conversationId !== request.conversationId || session.generation !== request.generation) {
+    throw new PlatformError("invalid_request", "A step brings along its own session and no other.");
+  }
+  return readSessionOrder(session);
 }
 
 export function readGeneration(generation: bigint): number {
@@ -93,6 +107,14 @@ export function writeOutput(output: StepOutput): ExecuteStepResponse {
   return create(ExecuteStepResponseSchema, {
     event: output.kind === "result" ? { case: "result", value: writeResult(output.result) } : writeEvent(output.event),
   });
+}
+
+export function writeOpened(opened: OpenedSession): MessageInitShape<typeof InitWorkerSessionResponseSchema> {
+  return { rebound: opened.rebound, slotHash: opened.slotHash, leaf: opened.leaf ?? "" };
+}
+
+export function writeOpenedEvent(opened: OpenedSession): ExecuteStepResponse {
+  return create(ExecuteStepResponseSchema, { event: { case: "opened", value: writeOpened(opened) } });
 }
 
 type WireEvent = NonNullable<MessageInitShape<typeof ExecuteStepResponseSchema>["event"]>;

@@ -87,8 +87,12 @@ export interface SessionOrder {
 }
 
 export function openSession(client: WorkerClient, order: SessionOrder): Promise<InitWorkerSessionResponse> {
+  return client.initWorkerSession(sessionRequest(order));
+}
+
+function sessionRequest(order: SessionOrder) {
   const snapshot = order.snapshot ?? snapshotOf();
-  return client.initWorkerSession({
+  return {
     tenantId: "tnt_1",
     conversationId: order.conversationId,
     generation: BigInt(order.generation),
@@ -102,13 +106,15 @@ export function openSession(client: WorkerClient, order: SessionOrder): Promise<
       recordUrl: "http://127.0.0.1:9",
       ...order.gates,
     },
-  });
+  };
 }
 
 export interface StepOrder {
   readonly conversationId: string;
   readonly generation: number;
   readonly text: string;
+  /** Opened with the step. */
+  readonly session?: SessionOrder;
 }
 
 export function executeStep(client: WorkerClient, order: StepOrder, signal?: AbortSignal) {
@@ -119,6 +125,7 @@ export function executeStep(client: WorkerClient, order: StepOrder, signal?: Abo
       runId: "run_00000000000070008000000000000001",
       turnId: "trn_00000000000070008000000000000001",
       input: { case: "message", value: { parts: [order.text] } },
+      ...(order.session === undefined ? {} : { session: sessionRequest(order.session) }),
     },
     signal === undefined ? {} : { signal },
   );

@@ -10,6 +10,7 @@ import {
   PATIENTLY,
   refusal,
   RESULT,
+  SESSION,
   STEP,
   WorkersWorld,
 } from "../../../../tests/setup/scripted-worker.ts";
@@ -25,9 +26,10 @@ afterEach(async () => {
 });
 
 describe("a step", () => {
-  it("is sent with its session's generation and ends with exactly one result", async () => {
+  it("opens its session, is sent with its generation, and ends with exactly one result", async () => {
     await world.connect();
     const seat = await world.seatWithSession();
+    const outputs = await outputsOf(seat);
     expect(world.worker.opened[0]).toMatchObject({
       tenantId: "default",
       conversationId: "cnv_1",
@@ -38,7 +40,7 @@ describe("a step", () => {
       gates: GATES,
     });
     expect(seat.slotTokenHash).toBe(hash(world.worker.opened[0] ?? { slotToken: "" }));
-    expect(await outputsOf(seat)).toEqual([
+    expect(outputs).toEqual([
       { kind: "event", event: { type: "run.phase", phase: "writing" } },
       { kind: "event", event: { type: "text.delta", itemId: "itm_1", offset: 0, text: "Hello" } },
       { kind: "event", event: { type: "text.completed", itemId: "itm_1", text: "Hello" } },
@@ -52,15 +54,70 @@ describe("a step", () => {
     });
   });
 
-  it("that goes on says why, and brings no message again", async () => {
+  it("that goes on says why, and brings neither message nor session again", async () => {
     await world.connect();
-    const seat = await world.seatWithSession();
+    const seat = await world.steppedSeat();
     const step = { ...STEP, parts: [], continueReason: "the plan has open todos" };
     await outputsOf(seat, new AbortController().signal, step);
-    expect(world.worker.stepped[0]?.input).toMatchObject({
+    expect(world.worker.stepped[1]?.input).toMatchObject({
       case: "continue",
       value: { reason: "the plan has open todos" },
     });
+    expect(world.worker.opened).toHaveLength(1);
+  });
+
+  it("whose session cannot be opened says why before anything else, and the worker goes on", async () => {
+    await world.connect();
+    world.worker.onOpen = () => {
+      throw refusal("SDK_UNAVAILABLE", "not installed");
+    };
+    const seat = await world.seatWithSession();
+    await expect(outputsOf(seat)).rejects.toMatchObject({ code: "SDK_UNAVAILABLE", detail: "not installed" });
+    expect([world.worker.stepped.length, world.room]).toEqual([0, 3]);
+  });
+
+  it("opens again where a session was asked for again", async () => {
+    await world.connect();
+    world.worker.onOpen = (request) => {
+      if (request.continuity?.rung === "native") throw refusal("transcript_corrupt", "unreadable");
+      return { slotHash: hash(request) };
+    };
+    const seat = await world.seatWithSession();
+    expect(await codeOf(outputsOf(seat))).toBe("transcript_corrupt");
+    await seat.open({ ...SESSION, rung: "rebuilt", leaf: null, history: [{ role: "user", text: "hello" }] });
+    expect((await outputsOf(seat)).at(-1)).toMatchObject({ kind: "result" });
+    expect(world.worker.opened.map(({ continuity }) => continuity?.rung)).toEqual(["native", "rebuilt"]);
+  });
+
+  it("whose worker kept another slot ends that session", async () => {
+    await world.connect();
+    world.worker.onOpen = () => ({ slotHash: "of another slot" });
+    const seat = await world.seatWithSession();
+    expect(await codeOf(outputsOf(seat))).toBe("engine_failed");
+    expect(world.worker.terminated).toHaveLength(1);
+  });
+
+  it("is interrupted also while its session is still being opened", async () => {
+    await world.connect();
+    const opening = Promise.withResolvers<void>();
+    const stopped = Promise.withResolvers<void>();
+    world.worker.onOpen = async (request) => {
+      await opening.promise;
+      return { slotHash: hash(request) };
+    };
+    world.worker.onInterrupt = () => {
+      if (world.worker.stepped.length === 0) {
+        opening.resolve();
+        throw refusal("session_unknown", "not open");
+      }
+      stopped.resolve();
+      return true;
+    };
+    world.worker.onStep = async function* () {
+      await stopped.promise;
+      yield { event: { case: "result", value: { ...RESULT, outcome: StepResult_Outcome.INTERRUPTED } } };
+    };
+    expect(await outputsOf(await world.seatWithSession(), AbortSignal.abort())).toMatchObject([{ kind: "result" }]);
   });
 
   it("passes over what only a newer worker says", async () => {

@@ -1,6 +1,6 @@
 /** A place on a connected worker, held for one conversation from before the session opens until the turn is over. */
 import { createHash } from "node:crypto";
-import { isErrorCode, PlatformError, type ErrorCode } from "@signalbox/contract";
+import { asPlatformError, isErrorCode, PlatformError, type ErrorCode } from "@signalbox/contract";
 import {
   StepResult_Outcome,
   type ExecuteStepResponse,
@@ -46,6 +46,7 @@ export class RemoteSeat implements Seat {
   readonly #options: RemoteSeatOptions;
   readonly #stand: () => void;
   #session: SessionRequest | null = null;
+  #isOpen = false;
 
   constructor(options: RemoteSeatOptions) {
     this.#options = options;
@@ -59,36 +60,18 @@ export class RemoteSeat implements Seat {
     return { secret, hash: createHash("sha256").update(secret).digest("hex") };
   }
 
-  async open(request: SessionRequest): Promise<void> {
-    const { connection, slot, gates } = this.#options;
+  /** Only says which session: it is opened with the first step, in one call. */
+  open(request: SessionRequest): Promise<void> {
     this.#session = request;
-    const opened = await connection.call((signal) =>
-      connection.client.initWorkerSession(
-        {
-          tenantId: request.tenantId,
-          conversationId: request.conversationId,
-          generation: BigInt(request.generation),
-          snapshotJson: JSON.stringify(request.snapshot),
-          snapshotHash: request.snapshotHash,
-          slotToken: slot.secret,
-          continuity: { rung: request.rung, leaf: request.leaf ?? "", history: [...request.history] },
-          gates,
-        },
-        { signal, timeoutMs: OPEN_TIMEOUT_MS },
-      ),
-    );
-    if (opened.slotHash !== slot.hash) {
-      // Its engine would ask the gates with a token that is bound to nothing.
-      await this.terminate("its slot is not the one that was bound");
-      throw new PlatformError("engine_failed", "The worker kept a session whose slot is not bound to this run.");
-    }
-    this.#options.onOpened(request.conversationId);
+    this.#isOpen = false;
+    return Promise.resolve();
   }
 
   async *step(request: StepRequest, signal: CancelSignal): AsyncIterable<StepOutput> {
     const { connection } = this.#options;
-    const session = this.#opened();
+    const session = this.#asked();
     const ended = new AbortController();
+    const opening = this.#opening();
     const interrupt = (): void => {
       // A lost worker ends the stream below by itself, so a failed interrupt needs no answer here.
       this.#interrupt(session, ended.signal).catch(() => undefined);
@@ -103,11 +86,17 @@ export class RemoteSeat implements Seat {
           runId: request.runId,
           turnId: request.turnId,
           input: inputOf(request),
+          ...(this.#isOpen ? {} : { session: this.#orderOf(session) }),
         },
-        { signal: connection.lost, timeoutMs: 0 },
+        { signal: opening.signal, timeoutMs: 0 },
       );
       let finished = false;
       for await (const message of stream) {
+        if (message.event.case === "opened") {
+          opening.done();
+          await this.#accept(message.event.value.slotHash);
+          continue;
+        }
         const output = translate(message);
         finished ||= output?.kind === "result";
         if (output !== null) yield output;
@@ -118,9 +107,12 @@ export class RemoteSeat implements Seat {
         throw error;
       }
     } catch (thrown) {
-      throw connection.failed(thrown);
+      throw opening.isLate()
+        ? new PlatformError("worker_lost", "The session was not opened in time.")
+        : connection.failed(thrown);
     } finally {
       ended.abort();
+      opening.done();
       signal.removeEventListener("abort", interrupt);
     }
   }
@@ -147,26 +139,78 @@ export class RemoteSeat implements Seat {
     }
   }
 
-  async #interrupt(session: SessionRequest, ended: AbortSignal): Promise<void> {
+  /** Bounds how long a worker may take to open the session, where the step has to. */
+  #opening(): { readonly signal: AbortSignal; readonly isLate: () => boolean; readonly done: () => void } {
     const { connection } = this.#options;
+    if (this.#isOpen) return { signal: connection.lost, isLate: () => false, done: () => undefined };
+    const late = new AbortController();
+    const opened = new AbortController();
+    const watch = async (): Promise<void> => {
+      if ((await connection.clock.sleep(OPEN_TIMEOUT_MS, opened.signal)) === "elapsed") late.abort();
+    };
+    // Ends with the opening or its bound, and cannot fail.
+    watch().catch(() => undefined);
+    const signal = AbortSignal.any([connection.lost, late.signal]);
+    return { signal, isLate: () => late.signal.aborted, done: () => opened.abort() };
+  }
+
+  #orderOf(request: SessionRequest): SessionOrder {
+    const { slot, gates } = this.#options;
+    return {
+      tenantId: request.tenantId,
+      conversationId: request.conversationId,
+      generation: BigInt(request.generation),
+      snapshotJson: JSON.stringify(request.snapshot),
+      snapshotHash: request.snapshotHash,
+      slotToken: slot.secret,
+      continuity: { rung: request.rung, leaf: request.leaf ?? "", history: [...request.history] },
+      gates,
+    };
+  }
+
+  async #accept(slotHash: string): Promise<void> {
+    const { slot, onOpened } = this.#options;
+    if (slotHash !== slot.hash) {
+      // Its engine would ask the gates with a token that is bound to nothing.
+      await this.terminate("its slot is not the one that was bound");
+      throw new PlatformError("engine_failed", "The worker kept a session whose slot is not bound to this run.");
+    }
+    this.#isOpen = true;
+    onOpened(this.#asked().conversationId);
+  }
+
+  async #interrupt(session: SessionRequest, ended: AbortSignal): Promise<void> {
+    const { clock } = this.#options.connection;
     for (let count = 0; count < INTERRUPT_LIMIT && !ended.aborted; count += 1) {
-      const { running } = await connection.call((signal) =>
-        connection.client.interruptStep(
-          { conversationId: session.conversationId, generation: BigInt(session.generation), reason: "cancelled" },
-          { signal, timeoutMs: CALL_TIMEOUT_MS },
-        ),
-      );
-      if (running) return;
-      await connection.clock.sleep(INTERRUPT_AGAIN_MS, ended);
+      if (await this.#interruptOnce(session)) return;
+      await clock.sleep(INTERRUPT_AGAIN_MS, ended);
     }
   }
 
-  #opened(): SessionRequest {
-    if (this.#session === null) throw new PlatformError("internal", "A seat was used before its session was opened.");
+  /** Whether there was something to stop. */
+  async #interruptOnce({ conversationId, generation }: SessionRequest): Promise<boolean> {
+    const { connection } = this.#options;
+    const order = { conversationId, generation: BigInt(generation), reason: "cancelled" };
+    const wasOpen = this.#isOpen;
+    try {
+      const { running } = await connection.call((signal) =>
+        connection.client.interruptStep(order, { signal, timeoutMs: CALL_TIMEOUT_MS }),
+      );
+      return running;
+    } catch (thrown) {
+      // Until the step has opened its session, the worker knows none.
+      if (!wasOpen && asPlatformError(thrown).code === "session_unknown") return false;
+      throw thrown;
+    }
+  }
+
+  #asked(): SessionRequest {
+    if (this.#session === null) throw new PlatformError("internal", "A seat was used before its session was named.");
     return this.#session;
   }
 }
 
+type SessionOrder = NonNullable<Parameters<WorkerConnection["client"]["executeStep"]>[0]["session"]>;
 type StepInput = NonNullable<Parameters<WorkerConnection["client"]["executeStep"]>[0]["input"]>;
 
 function inputOf(request: StepRequest): StepInput {
@@ -192,8 +236,9 @@ function translate(message: ExecuteStepResponse): StepOutput | null {
       return wrap({ type: "run.phase", phase: event.value.phase });
     case "result":
       return { kind: "result", result: translateResult(event.value) };
+    case "opened":
     case undefined:
-      // An event of a newer worker that this release does not know: additive by the protocol's rules.
+      // Not for the turn; or an event of a newer worker that this release does not know.
       return null;
   }
 }
