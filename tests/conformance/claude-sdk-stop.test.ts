@@ -120,7 +120,7 @@ test("an engine that does not answer is killed, and the step still ends in time"
   });
   expect(result).toMatchObject({ outcome: "interrupted", answer: expect.stringContaining("Once upon ") as string });
   expect(performance.now() - stoppedMs).toBeLessThan(STOP_LIMIT_MS);
-  expect(losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
+  expect(losses.map((loss) => loss.code)).toEqual(["worker_lost"]);
   await expect.poll(() => world.engines(), { timeout: 10_000 }).toEqual([]);
 });
 
@@ -129,17 +129,19 @@ test("an engine that dies is reported once, and what it had not finished is take
   const { result, events } = await say(session, "A story", {
     onEvent: (event) => event.type === "text.delta" && world.engines().forEach((pid) => process.kill(pid, "SIGKILL")),
   });
-  expect(result).toMatchObject({ outcome: "failed", answer: "", error: { code: "engine_failed" } });
+  const detail = "The engine's process ended before its turn did.";
+  expect(result).toMatchObject({ outcome: "failed", answer: "", error: { code: "worker_lost", detail } });
+  expect(losses.map((loss) => loss.detail)).toEqual([detail]);
   expect(visibleTexts(events)).toEqual([]);
-  expect(losses.map((loss) => loss.code)).toEqual(["engine_failed"]);
+  expect(losses.map((loss) => loss.code)).toEqual(["worker_lost"]);
 });
 
 test("an engine that dies between two turns is reported, and the next step does not begin", async () => {
   const { session, losses } = await world.open();
   world.engines().forEach((pid) => process.kill(pid, "SIGKILL"));
-  await expect.poll(() => losses.map((loss) => loss.code), { timeout: 10_000 }).toEqual(["engine_failed"]);
+  await expect.poll(() => losses.map((loss) => loss.code), { timeout: 10_000 }).toEqual(["worker_lost"]);
   const { result } = await say(session, "Still there?");
-  expect(result).toMatchObject({ outcome: "failed", leaf: null, error: { code: "engine_failed" } });
+  expect(result).toMatchObject({ outcome: "failed", leaf: null, error: { code: "worker_lost" } });
   expect(world.model.requests).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
 /** When a worker ends sessions by itself, announces itself, and ends. */
+import { PlatformError } from "@signalbox/contract";
 import { StepResult_Outcome } from "@signalbox/contract/worker-protocol";
 import { createScriptedExecutor, playMessage, startPlatformDouble, type Action } from "@signalbox/testkit";
 import { startWorker, type Executor, type WorkerOptions } from "@signalbox/worker";
@@ -91,7 +92,37 @@ describe.each<Transports>(["h2c", "in memory"])("a worker's sessions %s", (over)
     expect(disposed).toHaveBeenCalledTimes(1);
     expect((await client.heartbeat({})).sessions).toMatchObject([{ generation: 2n }]);
   });
+
+  it("tells of a lost engine in a sentence, and its last words only to the log", async () => {
+    const { client, open, step, log } = await scene(over, { runtimes: { scripted: lostInItsStep } });
+    await open();
+    const { result } = await step("hello");
+    expect(result).toMatchObject({
+      outcome: StepResult_Outcome.FAILED,
+      error: { code: "worker_lost", detail: "It is gone." },
+    });
+    expect(log.lines.filter((line) => line.text.includes("at Object.abort")).map(({ level }) => level)).toEqual([
+      "warn",
+    ]);
+    await vi.waitUntil(async () => (await client.heartbeat({})).sessions.length === 0);
+  });
 });
+
+/** An engine whose process dies in its first step. */
+function lostInItsStep() {
+  const engine = createScriptedExecutor();
+  const lost: Executor = {
+    describe: () => engine.describe(),
+    open: async (context) =>
+      Object.assign(await engine.open(context), {
+        step: () => {
+          context.onLost("worker_lost", "It is gone.", "SIGKILL at Object.abort");
+          return Promise.reject(new PlatformError("worker_lost"));
+        },
+      }),
+  };
+  return Promise.resolve({ createExecutor: () => lost });
+}
 
 function slowToOpen(opening: Promise<void>, disposed: () => void) {
   const engine = createScriptedExecutor();

@@ -25,14 +25,18 @@ import { Turn } from "./turn.ts";
 /** Form of the stored transcript: one entry per row of the engine's own. */
 const SCHEMA_VERSION = 1;
 
+/** The turn can be run again with another process. */
+export const ENGINE_GONE: StepFailure = {
+  code: "worker_lost",
+  detail: "The engine's process ended before its turn did.",
+};
+
 type Emit = (event: StepEvent) => Promise<void> | void;
 
 export interface SessionParts {
   readonly context: SessionContext;
   readonly engine: Engine;
   readonly mirror: TranscriptMirror;
-  /** Tools without which no turn may run, by the engine's names. */
-  readonly toolNames: ReadonlySet<string>;
   readonly directory: string;
   /** Earlier messages that go along with the next one. */
   readonly unanswered: readonly string[];
@@ -114,7 +118,9 @@ export class ClaudeSession implements EngineSession {
     } else {
       this.#stopTurn(this.#turn);
     }
-    this.#parts.context.onLost(loss.code, reason.report ?? loss.detail);
+    const { context } = this.#parts;
+    const report = wellFormed((reason.report ?? "").replaceAll(context.slotToken, "(slot token)"));
+    context.onLost(loss.code, loss.detail, report);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -169,7 +175,7 @@ export class ClaudeSession implements EngineSession {
       const message = await this.#parts.engine.next();
       if (message === null) {
         // Also for a process that was killed because it would not stop.
-        this.lose({ code: "engine_failed", detail: "The engine process ended." }, { isFenced: true });
+        this.lose(ENGINE_GONE, { isFenced: true, report: this.#parts.engine.lastWords });
         return null;
       }
       if (message.type === "result") {
@@ -198,16 +204,15 @@ export class ClaudeSession implements EngineSession {
       return;
     }
     if (message.subtype === "init") {
-      const tools = new Set(message.tools);
-      const isDisconnected = message.mcp_servers.some((server) => server.status !== "connected");
-      if (isDisconnected || [...this.#parts.toolNames].some((name) => !tools.has(name))) {
+      // Which tools there are is for the gate to say, and it may offer fewer than the agent was given, or none.
+      if (message.mcp_servers.some((server) => server.status !== "connected")) {
         this.lose(failure("tool_upstream_failed", "The engine has no connection to the tool gate."), {
           isFenced: false,
         });
       }
     } else if (message.subtype === "mirror_error") {
       const detail = "A row of the transcript could not be made durable.";
-      this.lose(failure("transcript_not_durable", detail), { isFenced: false, report: `${detail} ${message.error}` });
+      this.lose(failure("transcript_not_durable", detail), { isFenced: false, report: message.error });
     } else if (message.subtype === "session_writes_lost") {
       this.lose(failure("transcript_not_durable", "The engine's disk is full."), { isFenced: false });
     }

@@ -46,12 +46,9 @@ test("the engine may do nothing by itself and load nothing from disk", () => {
 
 test("its environment is a closed list", () => {
   const names = Object.keys(optionsFor({}).env ?? {});
-  expect(names.filter((name) => !/^(CLAUDE_|DISABLE_|ANTHROPIC_(BASE_URL|AUTH_TOKEN|CUSTOM_HEADERS)$)/.test(name)).sort()).toEqual([
-    "HOME",
-    "LANG",
-    "PATH",
-    "TMPDIR",
-  ]);
+  expect(
+    names.filter((name) => !/^(CLAUDE_|DISABLE_|ANTHROPIC_(BASE_URL|AUTH_TOKEN|CUSTOM_HEADERS)$)/.test(name)).sort(),
+  ).toEqual(["HOME", "LANG", "PATH", "TMPDIR"]);
   expect(names).not.toContain("CLAUDE_CODE_SIMPLE");
   expect(names).not.toContain("ANTHROPIC_API_KEY");
 });

@@ -17,8 +17,8 @@ export interface EngineStart {
   readonly sdk: Sdk;
   readonly options: Options;
   readonly tie: DeathTie;
-  /** Called when the process ended although nobody asked it to. */
-  readonly onDeath: (detail: string) => void;
+  /** Called when the process ended although nobody asked it to, with how it did and its last words. */
+  readonly onDeath: (report: string) => void;
 }
 
 interface Parts {
@@ -45,9 +45,7 @@ export class Engine {
       const process = new EngineProcess({ ...request, cwd }, start.tie);
       process.child.on("exit", (code, signal) => {
         if (!ending.isExpected) {
-          start.onDeath(
-            `The engine process ended with ${signal ?? `code ${String(code)}`}. ${process.complaints}`.trim(),
-          );
+          start.onDeath(`${signal ?? `code ${String(code)}`} ${process.complaints}`.trim());
         }
       });
       started.process = process;
@@ -68,6 +66,11 @@ export class Engine {
       started.process?.release();
       throw new PlatformError("engine_failed", "The engine process could not be started.", { cause });
     }
+  }
+
+  /** The end of what the process wrote to its error output. */
+  get lastWords(): string {
+    return this.#parts.process.complaints;
   }
 
   send(message: SDKUserMessage): void {

@@ -1,6 +1,6 @@
-import { wellFormed, PlatformError } from "@signalbox/contract";
+import { PlatformError } from "@signalbox/contract";
 import type { EngineSession, Executor, ExecutorOptions, RuntimeDescription, SessionContext } from "@signalbox/worker";
-import { ClaudeSession } from "./claude-session.ts";
+import { ClaudeSession, ENGINE_GONE } from "./claude-session.ts";
 import { findDeathTie, type DeathTie } from "./engine-process.ts";
 import { engineOptions } from "./engine-settings.ts";
 import { Engine } from "./engine.ts";
@@ -93,17 +93,12 @@ async function openSession(opening: Opening): Promise<EngineSession> {
         listSubkeys: async () => [],
       },
     },
-    onDeath: (report) =>
-      session?.lose(
-        { code: "engine_failed", detail: "The engine process ended unexpectedly." },
-        { isFenced: true, report: wellFormed(report.replaceAll(context.slotToken, "(slot token)")) },
-      ),
+    onDeath: (report) => session?.lose(ENGINE_GONE, { isFenced: true, report }),
   });
   const opened = new ClaudeSession({
     context,
     engine,
     mirror,
-    toolNames,
     directory: directories.root,
     unanswered: plan.unanswered,
   });

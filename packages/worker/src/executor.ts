@@ -4,6 +4,7 @@
  */
 import type { ErrorCode, HistoryEntry, Rung, Snapshot } from "@signalbox/contract";
 
+/** What an executor says about itself; the worker announces it to the platform. */
 export interface RuntimeDescription {
   readonly name: string;
   /** Version of the engine package, as announced to the platform. */
@@ -14,6 +15,7 @@ export interface RuntimeDescription {
   readonly capabilities: readonly string[];
 }
 
+/** Where an engine reaches the model and its tools. The record is the worker's to reach. */
 export interface GateUrls {
   /** Base URL for the Anthropic wire; the engine appends `/v1/messages`. */
   readonly model: string;
@@ -21,6 +23,7 @@ export interface GateUrls {
   readonly tool: string;
 }
 
+/** An `item` stays for good; a `state` is replaced by the next of its stream once the turn is over. */
 export type EntryKind = "item" | "state";
 
 /** One entry of the transcript. `entryId` is chosen by the engine and unique within its stream. */
@@ -43,6 +46,7 @@ export interface TranscriptLog {
   load(): Promise<readonly TranscriptEntry[]>;
 }
 
+/** All that an engine is given for one session: the agent, where to continue from, and the ways out. */
 export interface SessionContext {
   readonly tenantId: string;
   readonly conversationId: string;
@@ -56,14 +60,22 @@ export interface SessionContext {
   readonly transcript: TranscriptLog;
   /** Makes an id for a new item (`itm_…`). */
   newItemId(): string;
-  /** Called when the session can no longer work (its process died, its owner is stale). */
-  onLost(cause: ErrorCode, detail: string): void;
+  /**
+   * Called when the session can no longer work. `worker_lost` when its engine's process is gone: the platform then runs
+   * the turn again. `detail` may be shown to a caller; `report`, such as a program's last words, only goes to the log.
+   */
+  onLost(cause: ErrorCode, detail: string, report?: string): void;
 }
 
+/** What a step begins with: a person's message, or the reason to go on with the turn without one. */
 export type StepInput =
   | { readonly kind: "message"; readonly turnId: string; readonly runId: string; readonly parts: readonly string[] }
   | { readonly kind: "continue"; readonly turnId: string; readonly runId: string; readonly reason: string };
 
+/**
+ * What an engine tells while a step runs. `offset` counts UTF-16 units of the item's text; revisions are the platform's
+ * to add.
+ */
 export type StepEvent =
   | {
       readonly type: "text.delta" | "thinking.delta";
@@ -78,6 +90,7 @@ export type StepEvent =
       readonly phase: "thinking" | "writing" | "using_tool" | "waiting_provider" | "compacting";
     };
 
+/** How a step ended; `error` gives the reason when it failed. */
 export interface StepResult {
   readonly outcome: "done" | "continue" | "hold_required" | "failed" | "interrupted";
   /** The final answer, or what there was of it when the step was interrupted. */
@@ -90,12 +103,14 @@ export interface StepResult {
   readonly error: { readonly code: ErrorCode; readonly detail: string } | null;
 }
 
+/** What a checkpoint made durable: the format of the state, the entry to continue from, the size of the state. */
 export interface CheckpointHeader {
   readonly schemaVersion: number;
   readonly leaf: string | null;
   readonly sizeBytes: number;
 }
 
+/** One conversation in one engine, from its opening until it is disposed. One step at a time. */
 export interface EngineSession extends AsyncDisposable {
   /** Last durable entry of the main stream. */
   readonly leaf: string | null;
@@ -115,6 +130,7 @@ export interface EngineSession extends AsyncDisposable {
   checkpoint(): Promise<CheckpointHeader>;
 }
 
+/** An engine behind a worker: says whether it can run here, and opens sessions. */
 export interface Executor {
   describe(): Promise<RuntimeDescription>;
   /** Rejects with `SDK_UNAVAILABLE` when the engine is missing, `transcript_corrupt` when it cannot go on natively. */
@@ -136,6 +152,7 @@ export interface ExecutorModule {
 /** Imports an executor package, for example `() => import("@signalbox/executor-langgraph")`. */
 export type LoadExecutor = () => Promise<ExecutorModule>;
 
+/** What the worker gives an executor when it makes one. */
 export interface ExecutorOptions {
   /** Private directory of this worker for scratch files; removed at its end. */
   readonly scratchDir: string;

@@ -130,10 +130,13 @@ export class WorkerSession {
     return this.#opened().checkpoint();
   }
 
-  /** The session can no longer work. Its step fails with `code`, and it ends. */
-  lose(code: ErrorCode, detail: string): void {
+  /** The session can no longer work. Its step fails with `code`, and it ends. `report` is for the log alone. */
+  lose(code: ErrorCode, detail: string, report = ""): void {
     if (this.#lost !== null || this.ended) {
       return;
+    }
+    if (report !== "") {
+      this.#options.log.warn("an engine was lost", { ...this.#facts(), code, report });
     }
     this.#lost = { code, detail };
     this.#running?.lose(code, detail);

@@ -151,7 +151,7 @@ export class Sessions {
     parts: { readonly snapshot: Snapshot; readonly session: WorkerSession },
   ): SessionContext {
     const { clock } = this.#options;
-    const lose: SessionContext["onLost"] = (code, detail) => parts.session.lose(code, detail);
+    const lose: SessionContext["onLost"] = (...loss) => parts.session.lose(...loss);
     return {
       tenantId: order.tenantId,
       conversationId: order.conversationId,
