@@ -14,7 +14,7 @@ export function devFilePath(dataDir: string): string {
   return join(dataDir, "dev.json");
 }
 
-export function readDevFile(dataDir: string): DevFile | null {
+function readDevFile(dataDir: string): DevFile | null {
   try {
     return devFileSchema.parse(JSON.parse(readFileSync(devFilePath(dataDir), "utf8")));
   } catch {

@@ -1,7 +1,7 @@
 /** Everything on one machine: database, platform, one worker process per runtime, and a key to talk to it. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { startPlatform, type Platform } from "../../wiring.ts";
+import { startPlatform, type Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, type DevFile } from "../connection.ts";
 import { executorOf, RUNTIMES } from "../executors.ts";

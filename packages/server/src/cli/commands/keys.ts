@@ -1,5 +1,5 @@
 import { RIGHTS, type Right } from "../../api/caller.ts";
-import { issueApiKey } from "../../wiring.ts";
+import { issueApiKey } from "../../wiring/api-keys.ts";
 import { EXIT, textFlag, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { SERVER_OPTIONS, serverConfigOf } from "./serve.ts";
 

@@ -1,5 +1,5 @@
 import { readServerConfig, type ServerConfig } from "../../config/server-config.ts";
-import { startPlatform } from "../../wiring.ts";
+import { startPlatform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlag, type Command, type CommandCall } from "../command.ts";
 
 export const SERVER_OPTIONS = {
