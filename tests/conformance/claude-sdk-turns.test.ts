@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { spokenIn, type Reply } from "./claude-sdk/model-double.ts";
+import { TOOL } from "./claude-sdk/tool-double.ts";
 import {
   commandLineOf,
   environmentOf,
@@ -168,4 +169,14 @@ test("a model of Anthropic's goes out under its full name too, with room left be
   expect(body.tools ?? []).toEqual([]);
   expect(result.answer).toBe("Fine.");
   expect(events).toContainEqual({ type: "thinking.completed", itemId: "itm_1", text: "Let me see." });
+});
+
+test("tools that the gate does not list keep no turn from being answered", async () => {
+  world.tools.listed = [];
+  world.model.script = () => ({ blocks: [{ text: ["Without."] }] });
+  const { session } = await world.open();
+  const { result } = await say(session, "Hello");
+  expect(result).toMatchObject({ outcome: "done", answer: "Without.", error: null });
+  expect(world.model.requests.at(-1)?.body.tools ?? []).toEqual([]);
+  world.tools.listed = [TOOL];
 });

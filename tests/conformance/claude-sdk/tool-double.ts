@@ -14,6 +14,8 @@ export interface ToolDouble extends AsyncDisposable {
   readonly authorizations: ReadonlySet<string>;
   /** What the tool answers. */
   handle: (call: ToolCall) => string | Promise<string>;
+  /** What the gate lists; less than the agent was given when tools are withheld. */
+  listed: readonly (typeof TOOL)[];
 }
 
 interface Rpc {
@@ -36,14 +38,17 @@ export const TOOL = {
 export async function startToolDouble(token: string): Promise<ToolDouble> {
   const calls: ToolCall[] = [];
   const authorizations = new Set<string>();
-  const state: { handle: ToolDouble["handle"] } = { handle: (call) => `contents of ${String(call.args.path)}` };
+  const state: { handle: ToolDouble["handle"]; listed: ToolDouble["listed"] } = {
+    handle: (call) => `contents of ${String(call.args.path)}`,
+    listed: [TOOL],
+  };
   const resultOf = async ({ method, params }: Rpc): Promise<unknown> => {
     if (method === "initialize") {
       const serverInfo = { name: "gate", version: "1" };
       return { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo };
     }
     if (method === "tools/list") {
-      return { tools: [TOOL] };
+      return { tools: state.listed };
     }
     if (method === "tools/call") {
       const toolUseId = params?._meta?.["claudecode/toolUseId"];
@@ -91,6 +96,12 @@ export async function startToolDouble(token: string): Promise<ToolDouble> {
     },
     set handle(next) {
       state.handle = next;
+    },
+    get listed() {
+      return state.listed;
+    },
+    set listed(next) {
+      state.listed = next;
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -45,6 +45,7 @@ export interface ModelFixtureOptions {
   readonly limits?: Partial<ModelGateLimits>;
   readonly providers?: readonly Provider[];
   readonly apiKey?: string;
+  readonly withheldTools?: readonly string[];
 }
 
 const nothing: Gate = { handle: (_request, response) => response.writeHead(404).end() };
@@ -68,6 +69,7 @@ export async function startModelFixture(options: ModelFixtureOptions = {}): Prom
     digest: systemDigest,
     randomness: systemRandomness,
     log,
+    withheldTools: () => new Set(options.withheldTools),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   });
   const server = await createGateServer({

@@ -92,7 +92,37 @@ describe("a request that is granted", () => {
     });
     expect(fixture.record.intents[0]!.rules).toEqual(["model_prefix", "text_well_formed"]);
   });
+
+  const tool = (name: string) => ({ name, description: name, input_schema: { type: "object" } });
+  const auto = { type: "auto" };
+
+  it.each([
+    ["one", ["docs__pay"], { type: "tool", name: "docs__read" }, { tools: ["docs__read"], choice: "docs__read" }],
+    ["one that must be chosen", ["docs__pay"], { type: "tool", name: "docs__pay" }, { tools: ["docs__read"] }],
+    ["all", ["docs__pay", "docs__read"], auto, {}],
+    ["none of these", ["docs__other"], auto, { tools: ["docs__read", "docs__pay"], choice: "auto" }],
+  ])("does not offer a tool that is withheld, by either name: %s", async (_which, withheldTools, choice, expected) => {
+    for (const prefix of ["", "mcp__signalbox__"]) {
+      await using fixture = await startModelFixture({ script: [answer], withheldTools });
+      const tools = ["docs__read", "docs__pay"].map((name) => tool(`${prefix}${name}`));
+      const named = "name" in choice ? { ...choice, name: `${prefix}${choice.name}` } : choice;
+      await ask(fixture.url, { body: { ...MESSAGE, tools, tool_choice: named } });
+      const seen = fixture.sim.requests[0]!.body as SeenTools;
+      const plain = (name: string | undefined) => name?.replace(prefix, "");
+      expect({
+        tools: seen.tools?.map(({ name }) => plain(name)),
+        choice: plain(seen.tool_choice?.name ?? seen.tool_choice?.type),
+      }).toEqual(expected);
+      const isFull = expected.tools?.length === 2;
+      expect(fixture.record.intents[0]!.rules).toEqual(["model_prefix", ...(isFull ? [] : ["tools_withheld"])]);
+    }
+  });
 });
+
+interface SeenTools {
+  readonly tools?: readonly { readonly name: string }[];
+  readonly tool_choice?: { readonly type: string; readonly name?: string };
+}
 
 describe("a request that is refused", () => {
   const cases: readonly (readonly [string, unknown, number, string, string])[] = [

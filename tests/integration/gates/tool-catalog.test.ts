@@ -23,6 +23,7 @@ import {
   startToolFixture,
   textOf,
 } from "./tool-fixture.ts";
+import { snapshotWith } from "./watched-record.ts";
 
 const plain: ScriptedTool = {
   title: "Read",
@@ -152,6 +153,8 @@ describe("a tool that changed", () => {
       const listed = await rpc(fixture.url, "tools/list");
       expect(listed.body).not.toContain("docs__read");
       expect(listed.body).toContain("docs__other");
+      const snapshot = snapshotWith({ tools: frozenTools(fixture.catalog) });
+      expect([...fixture.catalog.withheld(snapshot)]).toEqual(["docs__read"]);
       await using restarted = newCatalog({ servers, store: fixture.store });
       await restarted.start();
       expect(restarted.tools().find((tool) => tool.name === "docs__read")).toMatchObject({ state: "drifted" });

@@ -4,11 +4,12 @@
  *
  * - `model_prefix`: the provider's own name of the model replaces ours.
  * - `max_tokens_lowered`: no call may write more than the snapshot's `maxOutputTokens`.
+ * - `tools_withheld`: tools that would be refused now (they drifted since the agent was made) are not offered.
  * - `text_well_formed`: lone surrogates and NUL are replaced, which no provider takes and no record keeps.
  */
 import { isUtf8 } from "node:buffer";
 import { PlatformError, wellFormedJson, type Snapshot } from "@signalbox/contract";
-import { judgeModelCall } from "@signalbox/core";
+import { judgeModelCall, wireToolName } from "@signalbox/core";
 import { routeModel, type Provider, type Route } from "./providers.ts";
 
 export interface PreparedRequest {
@@ -22,6 +23,8 @@ export interface PreparedRequest {
 export interface Grant {
   readonly snapshot: Snapshot;
   readonly providers: readonly Provider[];
+  /** Names of the snapshot's tools that are not offered now. */
+  readonly withheldTools: ReadonlySet<string>;
 }
 
 type Body = Readonly<Record<string, unknown>>;
@@ -62,13 +65,18 @@ export function prepareCount(bytes: Buffer, grant: Grant): Omit<PreparedRequest,
   }
   refuseForeignTools(body);
   const route = routeModel(body.model, grant.providers);
-  const parsed: Body = { ...body, model: route.upstreamModel };
+  const offered = withoutWithheld(body, grant.withheldTools);
+  const parsed: Body = { ...offered, model: route.upstreamModel };
   return {
     route,
     requestedModel: body.model,
     body: written(parsed),
     parsed,
-    rules: ["model_prefix", ...(wasWellFormed ? [] : ["text_well_formed"])],
+    rules: [
+      "model_prefix",
+      ...(offered === body ? [] : ["tools_withheld"]),
+      ...(wasWellFormed ? [] : ["text_well_formed"]),
+    ],
   };
 }
 
@@ -114,6 +122,25 @@ function refuseForeignTools(body: Body): void {
       throw new PlatformError("tool_not_allowed", "Tools that a provider runs itself are not allowed.");
     }
   }
+}
+
+/** A session keeps the tools it began with; this is what makes them those of today, on every engine. */
+function withoutWithheld(body: Body, withheld: ReadonlySet<string>): Body {
+  if (withheld.size === 0 || !Array.isArray(body.tools)) return body;
+  const isOffered = (tool: unknown): boolean => !withheld.has(wireToolName(nameOf(tool)));
+  const tools = body.tools.filter(isOffered);
+  if (tools.length === body.tools.length) return body;
+  const { tools: _all, tool_choice: choice, ...rest } = body;
+  return {
+    ...rest,
+    ...(tools.length === 0 ? {} : { tools }),
+    // Without tools there is nothing to choose, and nobody may be made to choose one that is gone.
+    ...(tools.length === 0 || choice === undefined || !isOffered(choice) ? {} : { tool_choice: choice }),
+  };
+}
+
+function nameOf(tool: unknown): string {
+  return typeof tool === "object" && tool !== null && "name" in tool ? String(tool.name) : "";
 }
 
 function invalid(detail: string): PlatformError {

@@ -11,6 +11,7 @@ import {
   uuidV7Bytes,
   type ErrorCode,
   type ModelCallId,
+  type Snapshot,
 } from "@signalbox/contract";
 import type { Clock, Digest, GateRecord, Log, Randomness } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
@@ -20,7 +21,7 @@ import { OpenCalls } from "../gates/open-calls.ts";
 import { settleFirmly } from "../gates/settling.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
 import { relayCount } from "./count-tokens.ts";
-import { prepareMessage } from "./engine-request.ts";
+import { prepareMessage, type Grant } from "./engine-request.ts";
 import { ModelCall, type ModelCallPorts } from "./model-call.ts";
 import { MODEL_GATE_LIMITS, type ModelGateLimits } from "./model-gate-limits.ts";
 import type { Provider } from "./providers.ts";
@@ -38,6 +39,8 @@ export interface ModelGateOptions {
   readonly log: Log;
   /** For slots that were bound in this process. */
   readonly boundSnapshot?: BoundHere;
+  /** Names of a snapshot's tools that are not to be offered to a model now. */
+  readonly withheldTools?: (snapshot: Snapshot) => ReadonlySet<string>;
   readonly limits?: Partial<ModelGateLimits>;
 }
 
@@ -50,6 +53,8 @@ export interface ModelGate extends Gate, AsyncDisposable {
 
 /** How often a request is judged anew because its slot changed between look and intent. */
 const JUDGED_MAX = 3;
+
+const NONE: ReadonlySet<string> = new Set();
 
 export function createModelGate(options: ModelGateOptions): ModelGate {
   return new HttpModelGate(options);
@@ -112,12 +117,12 @@ class HttpModelGate implements ModelGate {
   }
 
   async #message(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {
-    const { record, providers, clock, randomness } = this.#options;
+    const { record, clock, randomness } = this.#options;
     const tokenHash = slotTokenHash(request.headers, this.#options.digest);
     const bytes = await readBody(request, this.#limits.requestBytesMax);
     for (let judged = 0; judged < JUDGED_MAX; judged += 1) {
       const { snapshot, snapshotHash } = await this.#snapshots.of(tokenHash);
-      const prepared = prepareMessage(bytes, { snapshot, providers });
+      const prepared = prepareMessage(bytes, this.#grantOf(snapshot));
       const modelCallId = makeId("modelCall", uuidV7Bytes(clock.nowMs(), randomness.bytes(10)));
       const { requestedModel, rules } = prepared;
       const process = this.#options.process();
@@ -165,8 +170,13 @@ class HttpModelGate implements ModelGate {
     const bytes = await readBody(request, this.#limits.requestBytesMax);
     const view = await this.#options.record.slot(tokenHash);
     if (view.run === null) throw new PlatformError("slot_unknown");
-    const grant = { snapshot: view.snapshot, providers: this.#options.providers };
+    const grant = this.#grantOf(view.snapshot);
     await relayCount({ request, response, query, bytes, grant, ports: this.#ports });
+  }
+
+  #grantOf(snapshot: Snapshot): Grant {
+    const { providers, withheldTools } = this.#options;
+    return { snapshot, providers, withheldTools: withheldTools?.(snapshot) ?? NONE };
   }
 
   /** The one model of the slot's snapshot, for engines that look before they ask. */

@@ -3,7 +3,13 @@
  * differs (another description, another schema, a tool that is gone) has drifted until somebody approves it. A listing
  * is looked at again before a call when it is no longer fresh, so that what runs is what was pinned.
  */
-import { asPlatformError, PlatformError, type EffectClass, type SnapshotTool } from "@signalbox/contract";
+import {
+  asPlatformError,
+  PlatformError,
+  type EffectClass,
+  type Snapshot,
+  type SnapshotTool,
+} from "@signalbox/contract";
 import type { Clock, Digest, Log, PinnedTool, Randomness, ToolStore, Verdict } from "@signalbox/core";
 import { HttpClient } from "../gates/http-client.ts";
 import { isObject, type Json } from "./mcp-protocol.ts";
@@ -102,6 +108,11 @@ export class ToolCatalog implements AsyncDisposable {
   hasDrifted(tool: SnapshotTool): boolean {
     const listed = this.#listings.get(tool.server)?.tools;
     return listed !== null && listed !== undefined && this.#drift(tool, listed) !== null;
+  }
+
+  /** Names of the tools that are not to be offered, because a call of them would be refused. Never waits. */
+  withheld(snapshot: Snapshot): ReadonlySet<string> {
+    return new Set(snapshot.tools.filter((tool) => this.hasDrifted(tool)).map((tool) => tool.name));
   }
 
   /** Whether a snapshot's tool is still what was pinned, by a listing that is fresh. */

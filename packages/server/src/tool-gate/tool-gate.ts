@@ -52,7 +52,7 @@ const LIMITS: ToolGateLimits = {
 };
 
 const PATH = "/mcp/units/default";
-/** The list never changes under a session: it is the snapshot's. */
+/** Nothing is announced: what must not be offered any more is taken out on the way to the model. */
 const CAPABILITIES = { tools: {} };
 const NOT_CACHED = { ttlMs: 0, cacheScope: "private" };
 const SERVER_META = { [META_SERVER]: IMPLEMENTATION };
@@ -170,8 +170,9 @@ class HttpToolGate implements ToolGate {
   }
 
   #list(snapshot: Snapshot, modern: boolean): string {
+    const withheld = this.#options.catalog.withheld(snapshot);
     const tools = snapshot.tools
-      .filter((tool) => !this.#options.catalog.hasDrifted(tool))
+      .filter((tool) => !withheld.has(tool.name))
       .map(({ name, title, description, inputSchema }) => ({ name, title, description, inputSchema }));
     return written({ tools, ...(modern ? NOT_CACHED : {}) }, modern);
   }

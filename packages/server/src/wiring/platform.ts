@@ -44,7 +44,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
     level: config.logLevel,
     format: options.log,
     write: (line) => process.stderr.write(line),
-    nowMs: systemClock.nowMs,
+    nowMs: () => systemClock.nowMs(),
   });
   await using starting = new AsyncDisposableStack();
   const secret = platformSecret(config.secret, config.dataDir);
@@ -68,20 +68,9 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
       onRoom: () => supervisor?.wake(),
     }),
   );
-  supervisor = createSupervisor(
-    {
-      record: record.ownership,
-      processes: record.processes,
-      pool: workers,
-      live: record.live,
-      clock: systemClock,
-      cancellation: systemCancellation,
-      randomness: systemRandomness,
-      digest: systemDigest,
-      log,
-    },
-    { roles: ROLES },
-  );
+  supervisor = createRunSide({ record, workers, log });
+  // Twice, since draining is idempotent: here for a start that fails, and below in its place among the others.
+  starting.use(supervisor);
   await supervisor.start();
   const gates = await startGates({ config, record, log, workers, supervisor, joinToken });
   starting.use(gates);
@@ -112,6 +101,28 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   };
 }
 
+function createRunSide(parts: {
+  readonly record: PlatformRecord;
+  readonly workers: ConnectedWorkers;
+  readonly log: Log;
+}): Supervisor {
+  const { record, workers, log } = parts;
+  return createSupervisor(
+    {
+      record: record.ownership,
+      processes: record.processes,
+      pool: workers,
+      live: record.live,
+      clock: systemClock,
+      cancellation: systemCancellation,
+      randomness: systemRandomness,
+      digest: systemDigest,
+      log,
+    },
+    { roles: ROLES },
+  );
+}
+
 interface GateParts {
   readonly config: ServerConfig;
   readonly record: PlatformRecord;
@@ -140,6 +151,7 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
       ...ports,
       record: record.gates,
       boundSnapshot: record.boundSnapshot,
+      withheldTools: (snapshot) => catalog.withheld(snapshot),
       providers: config.providers,
       process: incarnation,
     }),
@@ -194,7 +206,7 @@ function apiServices(parts: {
     newAgentId: () => makeId("agent", freshUuid()),
     newConversationId: () => makeId("conversation", freshUuid()),
     secret,
-    monotonicMs: systemClock.monotonicMs,
+    monotonicMs: () => systemClock.monotonicMs(),
     log,
     version: VERSION,
     stopping,
