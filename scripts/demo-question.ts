@@ -66,10 +66,12 @@ async function follow(
   let firstTokenMs: number | null = null;
   let answered = false;
   for await (const event of asked.run.events({ signal: options.interrupted })) {
-    if (event.type === "tool.started")
+    if (event.type === "tool.started") {
       options.say(`   tool ${event.title} ${event.argumentsSummary} (${event.effect}, ${event.grade})`);
-    if (event.type === "tool.finished" && event.state !== "succeeded")
+    }
+    if (event.type === "tool.finished" && event.state !== "succeeded") {
       options.say(`   tool ${event.title} ${event.state}: ${event.denial ?? event.resultSummary}`);
+    }
     if (event.type === "text.delta") {
       firstTokenMs ??= performance.now() - asked.sentAtMs;
       options.write(event.text);

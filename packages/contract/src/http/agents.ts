@@ -6,9 +6,9 @@ import { timeSchema } from "./time.ts";
 /** Names of agents: they stand in addresses and in command lines. */
 export const AGENT_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 /** `provider/model`. */
-export const MODEL_NAME = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/;
+const MODEL_NAME = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/;
 /** `server/tool`, as the tool's server lists it. */
-export const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
+const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 
 /**
  * Body of `POST /v1/agents`. Defaults: runtime `langgraph`, no instructions, no tools, 8192 output tokens for each

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Whose doing an error is: what the caller sent, what a rule forbids, a provider, or the platform itself. */
-export const faultSchema = z.enum(["caller", "policy", "provider", "platform"]);
+const faultSchema = z.enum(["caller", "policy", "provider", "platform"]);
 
 /**
  * What every error is answered with (RFC 9457, `application/problem+json`): the standard members and the platform's

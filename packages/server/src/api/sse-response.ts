@@ -7,7 +7,7 @@ export const HEARTBEAT_EVERY_MS = 10_000;
 export const STUCK_READER_MS = 60_000;
 const RETRY_MS = 1_000;
 
-export const SSE_HEADERS = {
+const SSE_HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",

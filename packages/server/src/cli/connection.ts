@@ -47,7 +47,7 @@ export function knownPlatform(call: CommandCall): KnownPlatform {
 }
 
 /** Errors: `UsageError` when no platform, or no key for it, is known. */
-export function addressOf(call: CommandCall): Address {
+function addressOf(call: CommandCall): Address {
   const { url, apiKey, dataDir } = knownPlatform(call);
   if (url === null) {
     const looked = devFilePath(dataDir);

@@ -4,7 +4,7 @@ import { ConfigurationError, portOf, secretOf, textOf, type Environment } from "
 import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
 import type { LogLevel } from "../telemetry/log.ts";
 
-export const DEFAULT_PORT = 4620;
+const DEFAULT_PORT = 4620;
 const OLLAMA_PORT = "11434";
 
 export interface ProviderConfig {

@@ -10,9 +10,9 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { fromConnect, isConnectionLost } from "./worker-errors.ts";
 
 export const HEARTBEAT_EVERY_MS = 1_000;
-export const HEARTBEATS_MISSED_LIMIT = 3;
+const HEARTBEATS_MISSED_LIMIT = 3;
 /** Larger bodies travel through the record gate. */
-export const MESSAGE_LIMIT_BYTES = 4 * 1024 * 1024;
+const MESSAGE_LIMIT_BYTES = 4 * 1024 * 1024;
 
 export interface WorkerAnnouncement {
   readonly address: string;
