@@ -52,7 +52,9 @@ export interface SessionUse<T> {
 export async function inSession<T>(seat: Seat, ownership: Ownership, use: SessionUse<T>): Promise<T> {
   const { stops, steps } = use;
   await stops.patiently(ownership.bindSlot({ tokenHash: seat.slotTokenHash, workerId: seat.workerId }));
-  const rung = firstRung(ownership.claim, use.rebuild);
+  const { claim } = ownership;
+  // A transcript on which engines keep dying is worth less than the history: the last attempt does without it.
+  const rung = firstRung(claim, use.rebuild || claim.attempt >= use.context.limits.attemptCount);
   try {
     await stops.patiently(openOn(rung, seat, { ownership, ...use }));
     return await steps(rung);

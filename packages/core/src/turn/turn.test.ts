@@ -350,6 +350,15 @@ describe("a turn", () => {
     expect(held.end).toMatchObject({ conclusion: { ending: "failed", error: { code: "engine_failed" } } });
   });
 
+  it("does without the transcript in its last attempt", async () => {
+    await finished((await perform(await claimed("one"), { step: keeps("e1") })).end);
+    const { end, pool } = await perform(await claimed("two"), {
+      step: () => Promise.reject(new PlatformError("worker_lost")),
+    });
+    expect(pool.opened.map(({ rung }) => rung)).toEqual(["native", "native", "native", "native", "rebuilt"]);
+    expect(end).toMatchObject({ conclusion: { error: { code: "retries_exhausted" } } });
+  });
+
   it("does not begin for a run that has used up its owners", async () => {
     const ownership = await claimed();
     const { end, pool } = await perform({ ...ownership, claim: { ...ownership.claim, attempt: 6 } }, { step: hello });
