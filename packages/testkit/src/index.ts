@@ -15,12 +15,10 @@ export type {
   StopReason,
   Usage,
 } from "./sim/script.ts";
-export { countTokens, splitTokens } from "./sim/tokens.ts";
 export { tokenTimes } from "./sim/timestamps.ts";
 export { readCallFile, type FiledCall } from "./neighbours/call-file.ts";
 export { startMcpServer, type McpNeighbour, type McpServerOptions } from "./neighbours/mcp-server.ts";
 export { stdioServerCommand, type StdioServerOptions } from "./neighbours/stdio-command.ts";
-export { presetTools, type PresetOptions } from "./neighbours/preset-tools.ts";
 export type { RecordedCall, ScriptedTool, ScriptedTools, ToolAnswer, ToolContext } from "./neighbours/scripted-tool.ts";
 export { MemoryTranscript } from "./scripted/memory-transcript.ts";
 export { playMessage, type Action } from "./scripted/play.ts";
@@ -35,7 +33,6 @@ export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
 export type { Fate, PlannedFault } from "./simulation/faults.ts";
 export { answered, ScriptedPool, type PoolScript, type ScriptedStep } from "./simulation/scripted-pool.ts";
 export { stagedCommand } from "./simulation/staged-command.ts";
-export { createSeeded, type Seeded } from "./simulation/seeded.ts";
 export { simulate, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";
 export { createVirtualTime, type VirtualTime } from "./simulation/virtual-time.ts";
 export { InvariantBroken, type Violation } from "./simulation/violations.ts";

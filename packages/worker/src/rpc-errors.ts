@@ -28,6 +28,7 @@ const STATUS: Readonly<Record<GrpcStatus, Code>> = {
   canceled: Code.Canceled,
 };
 
+/** Our error as one of Connect: its code, and how long to wait if it says so, travel in the metadata. */
 export function toConnectError(error: PlatformError): ConnectError {
   const metadata: Record<string, string> = { [CODE_HEADER]: error.code };
   if (error.retryAfterMs !== null) {

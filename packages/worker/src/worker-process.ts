@@ -2,6 +2,7 @@
 import { PlatformError } from "@signalbox/contract";
 import { startWorker, type WorkerOptions } from "./worker.ts";
 
+/** What `runWorkerProcess` takes: options of a worker that always listens and always announces itself. */
 export interface WorkerProcessOptions extends Omit<WorkerOptions, "onRefused" | "host"> {
   readonly host?: string;
   readonly platformUrl: string;

@@ -17,6 +17,7 @@ import { makeScratch } from "./scratch.ts";
 import { serveWorker } from "./service.ts";
 import { Sessions } from "./sessions.ts";
 
+/** What a worker runs and where it is found. Durations are milliseconds, with the defaults of `limits.ts`. */
 export interface WorkerOptions {
   readonly joinToken: string;
   /** Runtime name → how to import its executor. Every one is loaded and described before the worker announces itself. */
@@ -46,6 +47,7 @@ export interface WorkerOptions {
   readonly onRefused?: (error: PlatformError) => void;
 }
 
+/** A started worker. Disposing of it drains it first, then ends every engine and closes the socket. */
 export interface Worker extends AsyncDisposable {
   /** A random name of this start of the worker. */
   readonly incarnation: string;
@@ -58,6 +60,10 @@ export interface Worker extends AsyncDisposable {
   drain(): Promise<void>;
 }
 
+/**
+ * Starts a worker and resolves when it can be called. A runtime that cannot be loaded is announced as not available;
+ * only a socket or scratch directory that cannot be opened rejects, with Node's error.
+ */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const clock = options.clock ?? systemClock;
   const log =

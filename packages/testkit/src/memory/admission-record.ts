@@ -17,6 +17,10 @@ import { isAlive } from "./process-record.ts";
 import type { RunRow } from "./rows.ts";
 import { admitRun, endRun } from "./run-state.ts";
 
+/**
+ * Admission and cancellation on the memory record. Ends with `not_found`, `idempotency_key_reused`, `conversation_busy`
+ * or `queue_full`.
+ */
 export function memoryAdmissionRecord(db: MemoryDatabase): AdmissionRecord {
   return {
     admit: async (command) => db.transaction("admit", {}, () => admit(db, command)),

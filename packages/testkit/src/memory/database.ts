@@ -21,6 +21,10 @@ import type {
 import type { Sabotage } from "./sabotage.ts";
 import { Journal, Table, type Change } from "./table.ts";
 
+/**
+ * The clock and the lease of the record, and which of its promises it breaks. Leases are 10 s and none is broken by
+ * default.
+ */
 export interface MemoryDatabaseOptions {
   /** The database's clock: the only one that judges leases. */
   readonly nowMs: () => number;
@@ -38,6 +42,9 @@ export interface Commit {
   readonly changes: readonly Change[];
 }
 
+/**
+ * What a transaction says about itself for those who watch: the fence it presents, and whether it authorises a call.
+ */
 export interface CallFacts {
   readonly presented?: Commit["presented"];
   readonly intent?: boolean;
@@ -45,6 +52,9 @@ export interface CallFacts {
 
 const DEFAULT_LEASE_MS = 10_000;
 
+/**
+ * The tables, and the transactions that change them. The `memory…Record` functions make the ports of `core` from it.
+ */
 export class MemoryDatabase {
   readonly nowMs: () => number;
   readonly leaseMs: number;

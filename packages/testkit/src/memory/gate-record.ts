@@ -17,6 +17,12 @@ import { chainDigest, entryKey, visibleEntries } from "./transcript.ts";
 
 const PAGE_COUNT = 100;
 
+/**
+ * What the gates need, on the memory record. Ends with `slot_unknown` or `stale_generation` for a slot that may do
+ * nothing, `run_cancelled` or `run_timeout` for a run that may begin nothing more, `tool_not_proposed`,
+ * `tool_not_allowed` or `tool_outcome_unknown` for a tool call, `transcript_corrupt` for a transcript that is not what
+ * was sealed.
+ */
 export function memoryGateRecord(db: MemoryDatabase): GateRecord {
   const facts = (tokenHash: string, intent: boolean): CallFacts => {
     const slot = db.slots.get(tokenHash);

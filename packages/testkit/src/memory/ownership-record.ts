@@ -17,6 +17,10 @@ import type { RunRow } from "./rows.ts";
 import { endRun, moveRun, unbindSlots } from "./run-state.ts";
 import { sealedLeaf, settleTranscript } from "./transcript.ts";
 
+/**
+ * Claims and what their owners write, on the memory record. Ends with `stale_generation` for whoever owns no longer,
+ * `slot_unknown`, `retries_exhausted` or `transcript_not_durable`.
+ */
 export function memoryOwnershipRecord(db: MemoryDatabase): OwnershipRecord {
   const owned = (claims: readonly Claim[]): readonly Ownership[] => claims.map((claim) => memoryOwnership(db, claim));
   return {

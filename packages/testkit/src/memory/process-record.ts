@@ -5,6 +5,10 @@ import type { MemoryDatabase } from "./database.ts";
 import { writeModelSettled, writeToolFinished } from "./call-events.ts";
 import type { ProcessRow } from "./rows.ts";
 
+/**
+ * Registration, heartbeat and sweep of processes, on the memory record. A process that was declared dead gets
+ * `stale_generation`.
+ */
 export function memoryProcessRecord(db: MemoryDatabase): ProcessRecord {
   return {
     register: async (roles) =>

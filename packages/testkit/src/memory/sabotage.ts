@@ -29,4 +29,5 @@ export const SABOTAGES = [
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;
+/** The name of one deliberate defect. */
 export type Sabotage = (typeof SABOTAGES)[number];

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { RecordedCall } from "./scripted-tool.ts";
 
+/** A call as the server's file tells it, with the process that served it. */
 export interface FiledCall extends RecordedCall {
   readonly pid: number;
 }

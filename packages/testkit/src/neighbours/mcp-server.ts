@@ -7,6 +7,7 @@ import { newWatchers } from "../sim/watchers.ts";
 import { mcpInstance } from "./mcp-instance.ts";
 import { newCallBook, type RecordedCall, type ScriptedTools } from "./scripted-tool.ts";
 
+/** What the server offers and where; it only listens on 127.0.0.1. */
 export interface McpServerOptions {
   readonly tools: ScriptedTools;
   /** What the server calls itself. Default `scripted`. */
@@ -19,6 +20,7 @@ export interface McpServerOptions {
   readonly callsFile?: string;
 }
 
+/** A running scripted MCP server and what it was called with. Disposing of it closes it. */
 export interface McpNeighbour extends AsyncDisposable {
   /** The endpoint, with its path. */
   readonly url: string;
@@ -37,6 +39,7 @@ const PATH = "/mcp";
 const DEFAULT_WAIT_MS = 5_000;
 const MOST_BODY_BYTES = 4 * 1024 * 1024;
 
+/** Starts a scripted MCP server on 127.0.0.1. Rejects with Node's error when the port is taken. */
 export async function startMcpServer(options: McpServerOptions): Promise<McpNeighbour> {
   let { tools } = options;
   const { changed, waitFor } = newWatchers();

@@ -7,6 +7,7 @@ export type ToolInput = Readonly<Record<string, unknown>>;
 /** Text, or a whole result of the protocol. */
 export type ToolAnswer = string | CallToolResult;
 
+/** What a handler is told about the call besides its input. */
 export interface ToolContext {
   /** Aborted when the caller cancels or is gone. */
   readonly signal: AbortSignal;
@@ -27,6 +28,7 @@ export type ToolBehaviour =
   /** Text of so many bytes. */
   | { readonly hugeBytes: number };
 
+/** A tool as `tools/list` shows it, and how it answers. Without a description it is described by its name. */
 export type ScriptedTool = ToolBehaviour & {
   readonly title?: string;
   readonly description?: string;
@@ -38,10 +40,12 @@ export type ScriptedTool = ToolBehaviour & {
   readonly delayMs?: number;
 };
 
+/** Tools by the name under which the server offers them. */
 export type ScriptedTools = Readonly<Record<string, ScriptedTool>>;
 
 export type CallOutcome = "open" | "answered" | "failed" | "cancelled";
 
+/** One call of a scripted tool, and how it went. Goes on changing until `endedAtMs` is set. */
 export interface RecordedCall {
   /** From 0, in the order of arrival. */
   readonly ordinal: number;

@@ -1,6 +1,7 @@
 /** The command line of the scripted MCP server over standard input and output. */
 import { nodeArguments } from "../sim/node-entry.ts";
 
+/** What the server is started with; it offers the preset tools, among them `count`, `echo`, `slow` and `huge`. */
 export interface StdioServerOptions {
   /** Where the calls are written, one line of JSON for each beginning and each end; see `readCallFile`. */
   readonly callsFile: string;
@@ -14,6 +15,7 @@ export interface Command {
   readonly args: readonly string[];
 }
 
+/** The program and arguments that start the server; whoever runs them speaks MCP over its standard input and output. */
 export function stdioServerCommand({ callsFile, name, slowMs, hugeBytes }: StdioServerOptions): Command {
   return {
     command: process.execPath,

@@ -11,6 +11,10 @@ interface Row {
   readonly finalized: boolean;
 }
 
+/**
+ * The transcript of one conversation; begins empty, at generation 1. Appending and loading under any other than the
+ * present generation ends with `stale_generation`.
+ */
 export class MemoryTranscript {
   #rows: readonly Row[] = [];
   #generation = 1;

@@ -20,6 +20,7 @@ import type { MemoryTranscript } from "./memory-transcript.ts";
 
 const WAIT_DEFAULT_MS = 5_000;
 
+/** What the double asks of workers and tells them. */
 export interface PlatformDoubleOptions {
   readonly joinToken: string;
   /** Told to workers; 10 s by default. */
@@ -28,6 +29,7 @@ export interface PlatformDoubleOptions {
   readonly port?: number;
 }
 
+/** A running double: registrations it got, and the transcripts behind its slots. Disposing of it stops it. */
 export interface PlatformDouble extends AsyncDisposable {
   readonly url: string;
   readonly registrations: readonly RegisterRequest[];
@@ -42,6 +44,10 @@ interface Slot {
   readonly generation: number;
 }
 
+/**
+ * Starts the double on 127.0.0.1. A worker with another join token is refused with gRPC status `unauthenticated`, a
+ * slot that was never bound with `slot_unknown`, and one whose transcript has a new owner with `stale_generation`.
+ */
 export async function startPlatformDouble(options: PlatformDoubleOptions): Promise<PlatformDouble> {
   const slots = new Map<string, Slot>();
   const registrations: RegisterRequest[] = [];

@@ -5,6 +5,7 @@
 import { isErrorCode, PlatformError, type ErrorCode } from "@signalbox/contract";
 import type { JsonObject } from "@signalbox/worker";
 
+/** One thing the scripted engine does, known by its first member. Durations are milliseconds. */
 export type Action =
   /** Text of the answer, in pieces of `chunkChars` (all at once by default), `delayMs` before each, `times` over. */
   | {

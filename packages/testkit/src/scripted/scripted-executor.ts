@@ -19,6 +19,11 @@ import { Stage, type Emit } from "./stage.ts";
 
 const SCHEMA_VERSION = 1;
 
+/**
+ * Makes the executor of the runtime `scripted`. Its sessions play what `playMessage` put into a message, or what the
+ * agent's instructions say; opening one ends with `transcript_corrupt` when the entry it should continue from is not
+ * there.
+ */
 export function createScriptedExecutor(): Executor {
   return new ScriptedExecutor();
 }

@@ -1,8 +1,10 @@
 /** What a request says, whichever wire it came over. */
 import type { JsonObject } from "./json.ts";
 
+/** The wire a request came over: Anthropic Messages, OpenAI chat completions or OpenAI responses. */
 export type WireName = "anthropic" | "completions" | "responses";
 
+/** A tool the caller offers to the model, with the JSON schema of its input. */
 export interface OfferedTool {
   readonly name: string;
   readonly description: string;
@@ -31,6 +33,7 @@ export interface Entry {
 
 export type ToolChoice = "auto" | "none" | "any" | { readonly name: string };
 
+/** A model call, told the same way for every wire: what a script gets to decide its answer by. */
 export interface SimRequest {
   readonly wire: WireName;
   readonly model: string;

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { WireName } from "./conversation.ts";
 import { newWatchers } from "./watchers.ts";
 
+/** One request that `sim` got, and how its response went. Goes on changing until `closedAtMs` is set. */
 export interface RecordedRequest {
   /** From 0, in the order of arrival. */
   readonly ordinal: number;

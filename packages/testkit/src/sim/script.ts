@@ -55,6 +55,7 @@ export interface BreakPart {
   readonly break: Breakage;
 }
 
+/** One piece of an answer, played in order: a block of text, of thinking or of a tool call, a pause, or a break. */
 export type ScriptPart = TextPart | FillerPart | ThinkingPart | ToolPart | WaitPart | BreakPart;
 
 /** Any other text is written as it stands, for a stop reason of a provider to come. */
@@ -66,6 +67,7 @@ export type StopReason =
   | "refusal"
   | (string & Record<never, never>);
 
+/** Token counts of one answer, as the wire reports them. */
 export interface Usage {
   readonly inputTokens: number;
   readonly cacheReadTokens: number;
@@ -74,6 +76,7 @@ export interface Usage {
   readonly thinkingTokens: number;
 }
 
+/** An answer played part by part; delays are those of the server where the answer names none. */
 export interface PlayedAnswer {
   readonly parts: readonly ScriptPart[];
   /** `tool_use` when a tool is called, otherwise `end`, when absent. */
@@ -122,11 +125,13 @@ export interface ExtractiveAnswer {
   readonly extractive: true;
 }
 
+/** What becomes of one request: an answer, a refusal, bytes as they are, silence, or what `sim` says by itself. */
 export type ScriptedAnswer = PlayedAnswer | RefusedAnswer | RawAnswer | NoAnswer | ExtractiveAnswer;
 
 /** The answers in order, the last one repeating; or a function of the request and its place in the script, from 0. */
 export type Script = readonly ScriptedAnswer[] | ((request: SimRequest, place: number) => ScriptedAnswer);
 
+/** A script that a message chooses with `[[script:name]]`. */
 export interface NamedScript {
   readonly answers: Script;
   /**

@@ -17,6 +17,7 @@ import type { NamedScript, Script } from "./script.ts";
 import { newTally } from "./tally.ts";
 import { nowMs } from "./timestamps.ts";
 
+/** How `startSim` sets up the server. Durations are milliseconds; every member may be left out. */
 export interface SimOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number | undefined;
@@ -48,6 +49,7 @@ export interface SimOptions {
   readonly mostRecorded?: number | undefined;
 }
 
+/** A running `sim`: where it is and what it was asked. Disposing of it closes it. */
 export interface Sim extends AsyncDisposable {
   readonly url: string;
   readonly port: number;

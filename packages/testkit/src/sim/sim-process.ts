@@ -7,6 +7,7 @@ import { objectOf, parseJson, stringOf } from "./json.ts";
 import { nodeArguments } from "./node-entry.ts";
 import type { RecordedRequest } from "./recording.ts";
 
+/** `sim` in a process of its own. Disposing of it ends the process, and so does the end of this one. */
 export interface SimProcess extends AsyncDisposable {
   readonly url: string;
   readonly pid: number;

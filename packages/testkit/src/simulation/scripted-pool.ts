@@ -11,6 +11,7 @@ import type {
   WorkerPool,
 } from "@signalbox/core";
 
+/** A step the pool was asked for: `say` hands out an event, `signal` tells of its cancellation. */
 export interface ScriptedStep {
   readonly request: StepRequest;
   readonly signal: CancelSignal;
@@ -18,6 +19,7 @@ export interface ScriptedStep {
   readonly slotTokenHash: string;
 }
 
+/** What the one worker runs and does. It has room for one session at a time by default. */
 export interface PoolScript {
   readonly runtime: string;
   readonly room?: number;
@@ -27,6 +29,10 @@ export interface PoolScript {
   readonly step: (step: ScriptedStep) => Promise<StepResult>;
 }
 
+/**
+ * The pool, and what it was asked: sessions opened, steps played, reasons of terminated seats. A seat beyond its room
+ * ends with `no_worker`.
+ */
 export class ScriptedPool implements WorkerPool {
   readonly opened: SessionRequest[] = [];
   readonly steps: StepRequest[] = [];

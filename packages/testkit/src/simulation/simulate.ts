@@ -11,6 +11,7 @@ import { CALM, stormOf } from "./storm.ts";
 import type { Violation } from "./violations.ts";
 import { World } from "./world.ts";
 
+/** Which history to run. The same options tell the same history. */
 export interface SimulationOptions {
   readonly seed: number;
   /** `storm`: everything the seed can think of. Otherwise one message on one process, with the fault that is planned. */
@@ -20,6 +21,7 @@ export interface SimulationOptions {
   readonly onLine?: (line: string) => void;
 }
 
+/** What became of a history: the promises it broke, none when all is well, and how its runs ended. */
 export interface SimulationReport {
   readonly seed: number;
   readonly violations: readonly Violation[];
@@ -36,6 +38,7 @@ const PATIENCE_MS = 90_000;
 const ZOMBIES_MS = 15_000;
 const READ_EVERY_MS = 400;
 
+/** Runs one history to its end and reports. A broken promise is in `violations`, never thrown. */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   const { seed, scenario } = options;
   const random = createSeeded(seed);

@@ -16,6 +16,10 @@ const STAGED_SNAPSHOT: Snapshot = {
 
 let serial = 0;
 
+/**
+ * The command that admits the message `hello` to conversation `cnv_1` of tenant `default`; `changes` replace its
+ * members.
+ */
 export function stagedCommand(digest: Digest, changes: Partial<AdmitCommand> = {}): AdmitCommand {
   serial += 1;
   const id = Uint8Array.from({ length: 16 }, (_, index) =>

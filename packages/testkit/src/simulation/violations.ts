@@ -5,6 +5,7 @@ export interface Violation {
   readonly detail: string;
 }
 
+/** A violation as an error, for a test to fail with; `told` says how to see the history again. */
 export class InvariantBroken extends Error {
   override readonly name = "InvariantBroken";
 

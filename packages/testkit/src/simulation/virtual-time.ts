@@ -3,6 +3,7 @@ import { createMachine, type Machine } from "./machine.ts";
 import { Scheduler, type Life } from "./scheduler.ts";
 import { createSeeded } from "./seeded.ts";
 
+/** The ports of one simulated process, and a way to let its time pass. */
 export interface VirtualTime extends Machine {
   /** Lines the piece has logged. */
   readonly lines: readonly string[];
@@ -14,6 +15,7 @@ export interface VirtualTime extends Machine {
 
 const LIMIT_MS = 3_600_000 * 2;
 
+/** Makes virtual time that stands still until it is told to pass. The seed, 1 by default, decides the randomness. */
 export function createVirtualTime(seed = 1): VirtualTime {
   const scheduler = new Scheduler();
   const life: Life = { name: "test", alive: true, stalledUntilMs: 0 };

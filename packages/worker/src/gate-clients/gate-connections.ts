@@ -21,6 +21,7 @@ export interface GateRequest {
   readonly silent: ErrorCode;
 }
 
+/** Connections of one executor, shared by its sessions. Disposing of them cuts requests that are still open. */
 export class GateConnections implements Disposable {
   readonly #http = new HttpAgent({ keepAlive: true, scheduling: "lifo" });
   readonly #https = new HttpsAgent({ keepAlive: true, scheduling: "lifo" });

@@ -15,6 +15,7 @@ const STREAM_BYTES_MAX = 64 * 1024 * 1024;
 const TOLD_IN_A_ROW_MAX = 64;
 const ANTHROPIC_VERSION = "2023-06-01";
 
+/** One model call: what to ask, who hears the answer as it comes, and how to give up. */
 export interface ModelCall {
   /** The request of the wire without `stream`, already valid JSON text of an object. */
   readonly body: string;
@@ -23,6 +24,7 @@ export interface ModelCall {
   readonly signal: AbortSignal;
 }
 
+/** Calls the model gate for one session, with the session's slot token as the only credential. */
 export class ModelClient {
   readonly #connections: GateConnections;
   readonly #url: URL;

@@ -5,6 +5,7 @@
 import { PlatformError, wellFormed, wellFormedJson, type Json } from "@signalbox/contract";
 import { modelStreamError } from "./gate-errors.ts";
 
+/** A JSON object, as tools take and describe it. */
 export type JsonObject = { readonly [key: string]: Json };
 
 /** A content block as it stands in a message, on the wire and in a transcript. */
@@ -14,6 +15,7 @@ export type ModelBlock =
   | { readonly type: "redacted_thinking"; readonly data: string }
   | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: JsonObject };
 
+/** A whole message of a model: its blocks, why it stopped, and which model served it. */
 export interface ModelMessage {
   readonly content: readonly ModelBlock[];
   /** As the provider said it. */

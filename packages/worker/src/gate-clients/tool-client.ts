@@ -13,6 +13,7 @@ const PROTOCOL_VERSION = "2026-07-28";
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 const LIST_PAGES_MAX = 100;
 
+/** One tool call, by the name the model was shown (`server__tool`). */
 export interface ToolCall {
   readonly name: string;
   readonly input: JsonObject;
@@ -31,12 +32,14 @@ export interface ToolContent {
   readonly uri?: string;
 }
 
+/** What a tool answered, as the model is to read it. */
 export interface ToolOutcome {
   readonly content: readonly ToolContent[];
   /** True also for a denial: the model reads the reason and goes on. */
   readonly isError: boolean;
 }
 
+/** A tool the snapshot grants, as the gate lists it, with the JSON schema of its input. */
 export interface ListedTool {
   readonly name: string;
   readonly description?: string;
@@ -49,6 +52,7 @@ interface RpcAnswer {
   readonly error?: { readonly code?: number; readonly message?: string; readonly data?: { readonly code?: unknown } };
 }
 
+/** Lists and calls tools at the tool gate for one session, with the session's slot token as the only credential. */
 export class ToolClient {
   readonly #connections: GateConnections;
   readonly #url: URL;
