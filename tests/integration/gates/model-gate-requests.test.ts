@@ -96,7 +96,7 @@ describe("a request that is granted", () => {
   const tool = (name: string) => ({ name, description: name, input_schema: { type: "object" } });
   const auto = { type: "auto" };
 
-  it.each([
+  it.each<[string, string[], { type: string; name?: string }, { tools?: string[]; choice?: string }]>([
     ["one", ["docs__pay"], { type: "tool", name: "docs__read" }, { tools: ["docs__read"], choice: "docs__read" }],
     ["one that must be chosen", ["docs__pay"], { type: "tool", name: "docs__pay" }, { tools: ["docs__read"] }],
     ["all", ["docs__pay", "docs__read"], auto, {}],
@@ -105,7 +105,7 @@ describe("a request that is granted", () => {
     for (const prefix of ["", "mcp__signalbox__"]) {
       await using fixture = await startModelFixture({ script: [answer], withheldTools });
       const tools = ["docs__read", "docs__pay"].map((name) => tool(`${prefix}${name}`));
-      const named = "name" in choice ? { ...choice, name: `${prefix}${choice.name}` } : choice;
+      const named = choice.name !== undefined ? { ...choice, name: `${prefix}${choice.name}` } : choice;
       await ask(fixture.url, { body: { ...MESSAGE, tools, tool_choice: named } });
       const seen = fixture.sim.requests[0]!.body as SeenTools;
       const plain = (name: string | undefined) => name?.replace(prefix, "");
