@@ -1,4 +1,5 @@
 /** What the langgraph executor makes of what a model says, and of what it does not. */
+import { ERROR_CODES } from "@signalbox/contract";
 import type { ScriptedAnswer } from "@signalbox/testkit";
 import type { StepEvent } from "@signalbox/worker";
 import { createExecutor } from "@signalbox/executor-langgraph";
@@ -27,6 +28,19 @@ describe("langgraph models", () => {
     expect(events.some((event) => event.type === "run.phase" && event.phase === "waiting_provider")).toBe(true);
     await step(await made.session({ rung: "native", leaf: result.leaf }), "again");
     expect(linesOf(made.asked.at(-1))).toEqual(["user total?", "assistant All good.", "user again"]);
+  });
+
+  it.each([500, 502, 504, 529])("tries again after %i", async (status) => {
+    const made = await langgraph({ script: [{ status }, say("Here.")] });
+    expect((await step(await made.session(), "hi")).result).toMatchObject({ outcome: "done", answer: "Here." });
+  });
+
+  it("tries a bounded number of times, and says that asking again can help", async () => {
+    const made = await langgraph({ script: () => ({ status: 500 }) });
+    const { result } = await step(await made.session(), "hi");
+    expect(result).toMatchObject({ outcome: "failed", error: { code: "provider_failed" } });
+    expect(ERROR_CODES.provider_failed.retryable).toBe(true);
+    expect(made.asked).toHaveLength(4);
   });
 
   it("stops waiting for a provider when it is interrupted", async () => {

@@ -60,6 +60,7 @@ const CODES = {
   transcript_not_durable: [500, "internal", true, "platform"],
   answer_missing: [502, "unavailable", false, "provider"],
   provider_error: [502, "unavailable", false, "provider"],
+  provider_failed: [502, "unavailable", true, "provider"],
   provider_overloaded: [503, "unavailable", true, "provider"],
   provider_rate_limited: [429, "unavailable", true, "provider"],
   provider_unreachable: [502, "unavailable", true, "provider"],

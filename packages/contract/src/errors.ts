@@ -88,6 +88,7 @@ export const ERROR_CODES = {
   transcript_not_durable: passing(platform(500, "internal", "The transcript could not be made durable.")),
   answer_missing: provider(502, "The model ended without an answer."),
   provider_error: provider(502, "The model provider answered with an error."),
+  provider_failed: passing(provider(502, "The model provider failed inside.")),
   provider_overloaded: passing(provider(503, "The model provider is overloaded.")),
   provider_rate_limited: passing(provider(429, "The model provider limits the rate.")),
   provider_unreachable: passing(provider(502, "The model provider could not be reached.")),

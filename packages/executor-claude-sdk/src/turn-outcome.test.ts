@@ -52,7 +52,7 @@ describe("what the engine calls a success", () => {
     ["a 429", apiError(429, "API Error: Request rejected (429)"), {}, "provider_rate_limited"],
     ["a 529", apiError(529, "API Error: 529 over"), {}, "provider_overloaded"],
     ["a 504", apiError(504, "API Error: 504 late"), {}, "provider_timeout"],
-    ["a 500", apiError(500, "API Error: 500 boom"), {}, "provider_error"],
+    ["a 500", apiError(500, "API Error: 500 boom"), {}, "provider_failed"],
     [
       "a broken stream",
       apiError(null, "API Error: cut"),
@@ -76,7 +76,7 @@ test("only what a gate answered is shown, never the engine's words around it", (
   const gate = endOf({ result: apiError(403, "Failed to authenticate. API Error: 403 Not granted.") });
   expect(gate.error?.detail).toBe("Not granted.");
   const provider = endOf({ result: apiError(500, "API Error: 500 check your inference gateway (127.0.0.1:1)") });
-  expect(provider.error?.detail).toBe("The model provider answered with an error.");
+  expect(provider.error?.detail).toBe("The model provider failed inside.");
 });
 
 test("a process that ended without a result is a failure of the engine, a run with too many calls is at its limit", () => {

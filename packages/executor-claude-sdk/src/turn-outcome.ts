@@ -100,7 +100,7 @@ function codeOfStatus(status: number): ErrorCode {
   if (status === 504 || status === 408) {
     return "provider_timeout";
   }
-  return STATUS_CODES.get(status) ?? "provider_error";
+  return STATUS_CODES.get(status) ?? (status >= 500 ? "provider_failed" : "provider_error");
 }
 
 const STATUS_CODES: ReadonlyMap<number, ErrorCode> = new Map([

@@ -30,6 +30,7 @@ describe("retry of model calls", () => {
       .filter(isErrorCode)
       .filter((code) => new RetryBudget().nextWaitMs(new PlatformError(code)) !== null);
     expect(tried.toSorted()).toEqual([
+      "provider_failed",
       "provider_overloaded",
       "provider_rate_limited",
       "provider_stream_broken",

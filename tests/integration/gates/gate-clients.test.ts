@@ -102,6 +102,7 @@ describe("an engine of ours", () => {
     ],
     ["a cut stream", raw({ utf8: stream(started(), ...text(0, "x")) }, { cut: true }), "provider_stream_broken"],
     ["a provider's limit", { status: 429, body: {} }, "provider_rate_limited"],
+    ["a provider's own failure", { status: 500, body: {} }, "provider_failed"],
     ["a provider's refusal", { status: 400, body: {} }, "provider_error"],
   ] as const)("hears of %s by its code", async (_name, answer, code) =>
     withEngine([answer], async ({ models }) => {

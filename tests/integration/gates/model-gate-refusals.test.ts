@@ -19,7 +19,9 @@ describe("a provider that refuses", () => {
     [404, 404, "provider_error"],
     [413, 413, "payload_too_large"],
     [429, 429, "provider_rate_limited"],
-    [500, 500, "provider_error"],
+    [500, 500, "provider_failed"],
+    [502, 502, "provider_failed"],
+    [599, 599, "provider_failed"],
     [503, 503, "provider_overloaded"],
     [504, 504, "provider_timeout"],
     [529, 529, "provider_overloaded"],
@@ -68,7 +70,7 @@ describe("a provider that refuses", () => {
     expect(page.error).toEqual({
       type: "api_error",
       message: "The model provider answered with status 502.",
-      code: "provider_error",
+      code: "provider_failed",
     });
   });
 });

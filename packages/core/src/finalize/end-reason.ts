@@ -12,6 +12,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   refused: "refused",
   provider_rate_limited: "rate_limited",
   provider_error: "provider_error",
+  provider_failed: "provider_error",
   provider_overloaded: "provider_error",
   provider_unreachable: "provider_error",
   provider_stream_broken: "provider_error",

@@ -46,6 +46,7 @@ const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
 };
 
 const CODE_OF_TYPE: Readonly<Record<string, ErrorCode>> = {
+  api_error: "provider_failed",
   overloaded_error: "provider_overloaded",
   rate_limit_error: "provider_rate_limited",
   timeout_error: "provider_timeout",
@@ -85,7 +86,7 @@ export function providerError(answer: ProviderAnswer): WireError {
     status,
     type: answer.status === 401 ? "permission_error" : (told.type ?? TYPE_OF_STATUS[status] ?? "api_error"),
     message: withoutKey(message, answer.apiKey).slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
-    code: CODE_OF_STATUS[answer.status] ?? "provider_error",
+    code: CODE_OF_STATUS[answer.status] ?? (answer.status >= 500 ? "provider_failed" : "provider_error"),
     retryAfterSeconds: status === 429 || status >= 500 ? retryAfterSeconds(answer.headers, answer.nowMs) : null,
   };
 }

@@ -10,7 +10,7 @@ describe("what a gate's refusal means", () => {
     [429, "rate_limit_error", "provider_rate_limited", true],
     [529, "overloaded_error", "provider_overloaded", true],
     [503, "api_error", "provider_overloaded", true],
-    [500, "api_error", "provider_unreachable", true],
+    [500, "api_error", "provider_failed", true],
     [504, "timeout_error", "provider_timeout", true],
     [400, "invalid_request_error", "provider_error", false],
     [402, "overloaded_error", "provider_error", false],
@@ -35,6 +35,7 @@ describe("what a gate's refusal means", () => {
 
   it("reads the error event of a stream", () => {
     expect(modelStreamError(JSON.parse(body("overloaded_error"))).code).toBe("provider_overloaded");
+    expect(modelStreamError(JSON.parse(body("api_error"))).code).toBe("provider_failed");
     expect(modelStreamError({ type: "error" }).code).toBe("provider_error");
   });
 
