@@ -96,12 +96,27 @@ describe("a request that is granted", () => {
   const tool = (name: string) => ({ name, description: name, input_schema: { type: "object" } });
   const auto = { type: "auto" };
 
-  it.each<[string, string[], { type: string; name?: string }, { tools?: string[]; choice?: string }]>([
-    ["one", ["docs__pay"], { type: "tool", name: "docs__read" }, { tools: ["docs__read"], choice: "docs__read" }],
-    ["one that must be chosen", ["docs__pay"], { type: "tool", name: "docs__pay" }, { tools: ["docs__read"] }],
-    ["all", ["docs__pay", "docs__read"], auto, {}],
-    ["none of these", ["docs__other"], auto, { tools: ["docs__read", "docs__pay"], choice: "auto" }],
-  ])("does not offer a tool that is withheld, by either name: %s", async (_which, withheldTools, choice, expected) => {
+  it.each<Withheld>([
+    {
+      which: "one",
+      withheldTools: ["docs__pay"],
+      choice: { type: "tool", name: "docs__read" },
+      expected: { tools: ["docs__read"], choice: "docs__read" },
+    },
+    {
+      which: "one that must be chosen",
+      withheldTools: ["docs__pay"],
+      choice: { type: "tool", name: "docs__pay" },
+      expected: { tools: ["docs__read"] },
+    },
+    { which: "all", withheldTools: ["docs__pay", "docs__read"], choice: auto, expected: {} },
+    {
+      which: "none of these",
+      withheldTools: ["docs__other"],
+      choice: auto,
+      expected: { tools: ["docs__read", "docs__pay"], choice: "auto" },
+    },
+  ])("does not offer a tool that is withheld, by either name: $which", async ({ withheldTools, choice, expected }) => {
     for (const prefix of ["", "mcp__signalbox__"]) {
       await using fixture = await startModelFixture({ script: [answer], withheldTools });
       const tools = ["docs__read", "docs__pay"].map((name) => tool(`${prefix}${name}`));
@@ -118,6 +133,13 @@ describe("a request that is granted", () => {
     }
   });
 });
+
+interface Withheld {
+  readonly which: string;
+  readonly withheldTools: readonly string[];
+  readonly choice: { readonly type: string; readonly name?: string };
+  readonly expected: { readonly tools?: readonly string[]; readonly choice?: string };
+}
 
 interface SeenTools {
   readonly tools?: readonly { readonly name: string }[];
