@@ -571,7 +571,7 @@ begin
   perform set_config('signalbox.tenant', p_tenant, true);
   return (
     select json_build_object('agentId', a.id, 'name', a.name, 'revision', r.revision, 'runtime', r.runtime,
-      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at),
+      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at), 'participant', c.participant,
       'pins', coalesce((
         select json_agg(json_build_object('server', t.server, 'tool', t.tool, 'title', t.title, 'effect', t.effect,
                                           'definition', t.definition, 'definitionHash', t.definition_hash))

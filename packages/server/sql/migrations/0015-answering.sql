@@ -1,13 +1,13 @@
 -- What a message sent to this conversation would be answered with today: its agent at the current revision, and the pins
--- of the tools which that revision names. Null when the viewer may not see the conversation. One statement, because a
--- request waits for it before anything is recorded.
+-- of the tools which that revision names, and whose the conversation is. Null when the viewer may not see it. One
+-- statement, because a request waits for it before anything is recorded.
 create function signalbox.answering(p_tenant text, p_user text, p_conversation text) returns json
 language plpgsql as $$
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
   return (
     select json_build_object('agentId', a.id, 'name', a.name, 'revision', r.revision, 'runtime', r.runtime,
-      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at),
+      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at), 'participant', c.participant,
       'pins', coalesce((
         select json_agg(json_build_object('server', t.server, 'tool', t.tool, 'title', t.title, 'effect', t.effect,
                                           'definition', t.definition, 'definitionHash', t.definition_hash))

@@ -3,7 +3,7 @@ import { PlatformError, type PageQuery } from "@signalbox/contract";
 import type { PinnedTool, ToolStore } from "@signalbox/core";
 import type { ApiRecord, Once, Page, Recorded, StoredAgent, StoredEvent } from "../api/api-record.ts";
 import type { AgentQueries, AgentRow } from "../store/queries/agent-queries.ts";
-import type { AnsweringQueries } from "../store/queries/answering-queries.ts";
+import type { AnsweringCache } from "../store/queries/answering-cache.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import type { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import type { EventQueries } from "../store/queries/event-queries.ts";
@@ -15,7 +15,7 @@ import { agentOf, conversationOf, messageOf, pinnedTools, runOf, type Pins } fro
 
 export interface Queries {
   readonly agents: AgentQueries;
-  readonly answering: AnsweringQueries;
+  readonly answering: AnsweringCache;
   readonly apiKeys: ApiKeyQueries;
   readonly conversations: ConversationQueries;
   readonly events: EventQueries;
@@ -79,8 +79,11 @@ function conversations(queries: Queries): Pick<ApiRecord, "createConversation" |
         });
       }
       const { title, metadata } = definition;
-      const row = { tenantId, conversationId: id, agentId: agent.agentId, title, metadata, actor };
-      return shown(await queries.conversations.create(row, onceOf(once, conversationOf)), conversationOf);
+      const { agentId } = agent;
+      const row = { tenantId, conversationId: id, agentId, title, metadata, actor };
+      const recorded = await queries.conversations.create(row, onceOf(once, conversationOf));
+      if (recorded.kind === "created") queries.answering.note(id, { tenantId, participant: actor.user, agentId });
+      return shown(recorded, conversationOf);
     },
     async conversation(scope, id) {
       return conversationOf(present(await queries.conversations.find(scope, id)));

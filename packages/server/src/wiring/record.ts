@@ -12,6 +12,7 @@ import type { PgConfig } from "../database/connection.ts";
 import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../store/pools.ts";
 import { AgentQueries } from "../store/queries/agent-queries.ts";
+import { AnsweringCache } from "../store/queries/answering-cache.ts";
 import { AnsweringQueries } from "../store/queries/answering-queries.ts";
 import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../store/queries/conversation-queries.ts";
@@ -23,6 +24,7 @@ import { ToolQueries } from "../store/queries/tool-queries.ts";
 import { RUN_ROLE } from "../store/roles.ts";
 import { SnapshotCache } from "../store/snapshot-cache.ts";
 import { TenantDatabase } from "../store/tenant-database.ts";
+import { systemClock } from "../system/ports.ts";
 import type { Queries } from "./api-record.ts";
 
 const DIRECT_TIMEOUT_MS = 10_000;
@@ -90,7 +92,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: {
       agents: new AgentQueries(tenants),
-      answering: new AnsweringQueries(pools.app),
+      answering: new AnsweringCache(new AnsweringQueries(pools.app), () => systemClock.monotonicMs()),
       apiKeys: new ApiKeyQueries(tenants, pools.run),
       conversations: new ConversationQueries(tenants),
       events: new EventQueries(pools.app),

@@ -5,8 +5,9 @@ import { ANSWERING } from "../statements/record-statements.ts";
 import type { AgentRow } from "./agent-queries.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** The agent at its current revision, and the tools of it that are pinned. */
+/** The agent at its current revision, the tools of it that are pinned, and whose the conversation is. */
 export interface AnsweringRow extends AgentRow {
+  readonly participant: string | null;
   readonly pins: readonly PinnedTool[];
 }
 
