@@ -1,9 +1,10 @@
 /** How a command finds the platform: flags, then environment, then what `signalbox dev` left in the data directory. */
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { Signalbox } from "@signalbox/client";
 import { z } from "zod";
 import { secretOf, textOf } from "../config/environment.ts";
+import { dataDirOf } from "../config/server-config.ts";
 import { textFlag, UsageError, type CommandCall } from "./command.ts";
 
 const devFileSchema = z.object({ url: z.string(), apiKey: z.string(), pid: z.int() });
@@ -37,7 +38,7 @@ export interface KnownPlatform {
 }
 
 export function knownPlatform(call: CommandCall): KnownPlatform {
-  const dataDir = resolve(textFlag(call, "data-dir") ?? textOf(call.environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox");
+  const dataDir = dataDirOf(textFlag(call, "data-dir"), call.environment);
   const dev = readDevFile(dataDir);
   const url = textFlag(call, "url") ?? textOf(call.environment, "SIGNALBOX_URL") ?? dev?.url ?? null;
   const apiKey = textFlag(call, "api-key") ?? secretOf(call.environment, "SIGNALBOX_API_KEY");

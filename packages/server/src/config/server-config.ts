@@ -56,7 +56,7 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
       flags.gatesPort ?? textOf(environment, "SIGNALBOX_GATES_PORT") ?? String(port === 0 ? 0 : port + 1),
       "SIGNALBOX_GATES_PORT",
     ),
-    dataDir: resolve(flags.dataDir ?? textOf(environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox"),
+    dataDir: dataDirOf(flags.dataDir, environment),
     databaseUrl,
     databaseDirectUrl: secretOf(environment, "SIGNALBOX_DATABASE_DIRECT_URL") ?? databaseUrl,
     joinToken: secretOf(environment, "SIGNALBOX_JOIN_TOKEN"),
@@ -65,6 +65,11 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
   };
+}
+
+/** Absolute; also for commands that only look for what a platform left there. */
+export function dataDirOf(flag: string | undefined, environment: Environment): string {
+  return resolve(flag ?? textOf(environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox");
 }
 
 function readProviders(environment: Environment): readonly ProviderConfig[] {
