@@ -59,14 +59,14 @@ export class Callers {
   async #find(presented: string): Promise<ApiKey | null> {
     const hmac = apiKeyHmac(this.#secret, presented);
     const name = hmac.toString("base64");
-    const now = this.#monotonicMs();
+    const nowMs = this.#monotonicMs();
     const remembered = this.#remembered.get(name);
-    if (remembered !== undefined && remembered.untilMs > now) return remembered.key;
+    if (remembered !== undefined && remembered.untilMs > nowMs) return remembered.key;
     this.#remembered.delete(name);
     const key = await this.#record.apiKey(hmac);
     if (key !== null) {
       if (this.#remembered.size >= REMEMBERED_LIMIT) this.#remembered.clear();
-      this.#remembered.set(name, { key, untilMs: now + REMEMBER_MS });
+      this.#remembered.set(name, { key, untilMs: nowMs + REMEMBER_MS });
     }
     return key;
   }

@@ -4,7 +4,6 @@ import { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from "zod-openapi";
 import type { Route } from "./route.ts";
 
-/** Statuses are written as text in the document. */
 const PARAMETER = /\{([a-z]+)\}/g;
 
 export function openApiDocument(routes: readonly Route[], version: string): unknown {

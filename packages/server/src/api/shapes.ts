@@ -2,8 +2,8 @@
 import { NO_USAGE, type Agent, type Conversation, type Run } from "@signalbox/contract";
 import type { StoredAgent, StoredConversation, StoredRun } from "./api-record.ts";
 
-export function showAgent(agent: StoredAgent, warnings: Agent["warnings"] = []): Agent {
-  return { ...agent, plan: "none", whenBusy: "enqueue", warnings };
+export function showAgent(agent: StoredAgent): Agent {
+  return { ...agent, plan: "none", whenBusy: "enqueue", warnings: [] };
 }
 
 export function showConversation(conversation: StoredConversation): Conversation {

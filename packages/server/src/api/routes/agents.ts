@@ -50,7 +50,7 @@ async function create(services: ApiServices, call: RouteCall<CreateAgent, null>)
   const agent = { id: services.newAgentId(), actor, definition: call.body };
   return createOnce<StoredAgent>(key, {
     create: (once) => services.record.createAgent(scope, agent, once),
-    show: (created) => showAgent(created),
+    show: showAgent,
     addressOf,
   });
 }
@@ -67,7 +67,7 @@ function listAgents(services: ApiServices): Route {
     responses: { 200: { description: "A page of agents", schema: agentPageSchema } },
     async handle(call) {
       const page = await services.record.agents(call.caller.scope, call.query);
-      return { status: 200, body: { data: page.data.map((agent) => showAgent(agent)), nextCursor: page.nextCursor } };
+      return { status: 200, body: { data: page.data.map(showAgent), nextCursor: page.nextCursor } };
     },
   });
 }

@@ -62,7 +62,7 @@ async function create(services: ApiServices, call: RouteCall<CreateConversation,
   const conversation = { id: services.newConversationId(), actor, definition: call.body };
   return createOnce<StoredConversation>(key, {
     create: (once) => services.record.createConversation(scope, conversation, once),
-    show: (created) => showConversation(created),
+    show: showConversation,
     addressOf: (id) => `/v1/conversations/${id}`,
   });
 }
