@@ -16,8 +16,8 @@ import {
   type LoadResponse,
 } from "@signalbox/contract/worker-protocol";
 import type { Digest, GateRecord, Log, TranscriptRow } from "@signalbox/core";
+import { toConnectError } from "../gates/connect-error.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
-import { toConnectError } from "./connect-error.ts";
 
 export interface RecordGateOptions {
   readonly record: Pick<GateRecord, "appendTranscript" | "loadTranscript">;

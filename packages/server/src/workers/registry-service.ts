@@ -1,8 +1,9 @@
 /** RegistryService: a worker announces itself with the join token and is dialled from then on. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { CODE_HEADER } from "@signalbox/contract";
+import { PlatformError } from "@signalbox/contract";
 import { RegistryService } from "@signalbox/contract/worker-protocol";
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { toConnectError } from "../gates/connect-error.ts";
 import type { ConnectedWorkers } from "./pool.ts";
 
 export interface RegistryOptions {
@@ -18,10 +19,11 @@ export function registryRoutes(options: RegistryOptions): (router: ConnectRouter
     router.service(RegistryService, {
       register(request, context) {
         if (!timingSafeEqual(digest(context.requestHeader.get("authorization") ?? ""), expected)) {
-          throw refusal("unauthenticated", "A worker needs the join token of this platform.");
+          throw toConnectError(new PlatformError("unauthenticated", "A worker needs the join token of this platform."));
         }
         if (!isAddress(request.address) || request.incarnation === "") {
-          throw refusal("invalid_request", "A worker announces an address such as http://127.0.0.1:4711, and itself.");
+          const detail = "A worker announces an address such as http://127.0.0.1:4711, and itself.";
+          throw toConnectError(new PlatformError("invalid_request", detail));
         }
         options.workers.announce({
           address: request.address,
@@ -33,11 +35,6 @@ export function registryRoutes(options: RegistryOptions): (router: ConnectRouter
       },
     });
   };
-}
-
-function refusal(code: "unauthenticated" | "invalid_request", detail: string): ConnectError {
-  const status = code === "unauthenticated" ? Code.Unauthenticated : Code.InvalidArgument;
-  return new ConnectError(detail, status, { [CODE_HEADER]: code });
 }
 
 /** Scheme, host and port: nothing that would be sent along with every call. */
