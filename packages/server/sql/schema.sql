@@ -961,6 +961,7 @@ begin
       served_model = p_run.served_model, finished_at = signalbox.clock(), conclusion = null
   where id = p_run.id
   returning * into strict v_run;
+  perform signalbox.tell_still_open(v_run);
   perform signalbox.write_event(v_run, p_generation, 1048575, v_run.id, 'run.finished',
     json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer));
   perform signalbox.audit(v_run.tenant_id, 'message_completed', v_run.actor, v_run.conversation_id, v_run.id,
@@ -1346,11 +1347,7 @@ CREATE OR REPLACE FUNCTION signalbox.note_tool_finished(p_run signalbox.run, p_c
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform signalbox.write_event(p_run, p_call.generation, 1, p_call.id, 'tool.finished', json_build_object(
-    'toolCallId', p_call.id, 'toolUseId', p_call.tool_use_id, 'tool', p_call.name, 'title', p_call.title,
-    'effect', p_call.effect, 'grade', 'contained', 'state', p_call.state,
-    'resultSummary', coalesce(p_call.result_summary, ''), 'denial', p_call.denial,
-    'elapsedMs', coalesce(signalbox.unix_ms(p_call.finished_at) - signalbox.unix_ms(p_call.started_at), 0)));
+  perform signalbox.tell_tool_finished(p_run, p_call, 2);
   perform signalbox.audit(p_run.tenant_id,
     case p_call.state when 'denied' then 'tool_denied' else 'tool_settled' end,
     p_run.actor, p_run.conversation_id, p_run.id, p_call.generation,
@@ -1945,6 +1942,36 @@ begin
   returning * into v_run;
   perform signalbox.note_taken(v_run, p_cause);
   return signalbox.claim_facts(v_run, p_cause, v_again);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.tell_still_open(p_run signalbox.run)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  for v_call in
+    select t.* from signalbox.tool_call t where t.run_id = p_run.id and t.state = 'executing'
+    order by t.started_at, t.ordinal
+  loop
+    v_call.state := 'unknown';
+    v_call.finished_at := signalbox.clock();
+    v_call.result_summary := 'The run ended while this call was open.';
+    perform signalbox.tell_tool_finished(p_run, v_call, 1);
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.tell_tool_finished(p_run signalbox.run, p_call signalbox.tool_call, p_step integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.write_event(p_run, p_call.generation, p_step, p_call.id, 'tool.finished', json_build_object(
+    'toolCallId', p_call.id, 'toolUseId', p_call.tool_use_id, 'tool', p_call.name, 'title', p_call.title,
+    'effect', p_call.effect, 'grade', 'contained', 'state', p_call.state,
+    'resultSummary', coalesce(p_call.result_summary, ''), 'denial', p_call.denial,
+    'elapsedMs', coalesce(signalbox.unix_ms(p_call.finished_at) - signalbox.unix_ms(p_call.started_at), 0)));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.transcript_head(p_token_hash text)

@@ -95,6 +95,31 @@ export function gatesSuite(bench: () => RecordBench): void {
     expect(told.map(({ type }) => type)).toEqual(["tool.started", "tool.finished"]);
   });
 
+  it("a call that outlives its run is closed for readers with the run, and tells its outcome as a newer revision", async () => {
+    const process = await bench().shared();
+    const { place, runId, ownership, tokenHash } = await start(bench(), process);
+    const call = proposal({ effect: "irreversible" });
+    await propose(process, tokenHash, [call]);
+    await openTool(process, tokenHash, call);
+    expect(await process.gates.cancelledRuns([runId])).toEqual([]);
+    await process.admission.requestCancel({ tenantId: place.tenantId, runId, actor: command(place).actor });
+    expect(await process.gates.cancelledRuns([runId, newId("run")])).toEqual([runId]);
+    await finish(ownership, { outcome: "cancelled", reason: "user_cancel", answer: null });
+    expect(await process.gates.cancelledRuns([runId])).toEqual([runId]);
+    const told = async () =>
+      (await bench().events(place)).flatMap((event) =>
+        event.type === "tool.finished" ? [event.state] : event.type === "run.finished" ? ["run"] : [],
+      );
+    expect(await told()).toEqual(["unknown", "run"]);
+    await process.gates.settleToolCall(toolOutcome(call));
+    expect(await told()).toEqual(["unknown", "run", "succeeded"]);
+    const revisions = (await bench().events(place)).flatMap((event) =>
+      event.itemId === call.toolCallId ? [event.revision] : [],
+    );
+    expect(revisions).toEqual(revisions.toSorted((left, right) => left - right));
+    expect(new Set(revisions).size).toBe(3);
+  });
+
   it("an engine that sends no id is matched by tool and arguments", async () => {
     const process = await bench().shared();
     const { tokenHash } = await start(bench(), process);

@@ -161,6 +161,10 @@ export class WatchedRecord implements GateRecord {
     });
   }
 
+  cancelledRuns(runIds: readonly RunId[]): Promise<readonly RunId[]> {
+    return this.#attempt("cancelledRuns", () => this.#gates.cancelledRuns(runIds));
+  }
+
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }> {
     return this.#attempt("appendTranscript", () => this.#gates.appendTranscript(tokenHash, rows));
   }

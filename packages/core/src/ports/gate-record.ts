@@ -147,6 +147,8 @@ export interface GateRecord {
    */
   denyToolCall(denial: ToolDenial): Promise<void>;
   settleToolCall(settlement: ToolSettlement): Promise<void>;
+  /** Those of these runs that somebody has cancelled, whether or not they have ended by now. */
+  cancelledRuns(runIds: readonly RunId[]): Promise<readonly RunId[]>;
   /** Appends under the bound generation. Returns the last entry id of the main stream. */
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
   /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */

@@ -66,6 +66,7 @@ begin
       served_model = p_run.served_model, finished_at = signalbox.clock(), conclusion = null
   where id = p_run.id
   returning * into strict v_run;
+  perform signalbox.tell_still_open(v_run);
   perform signalbox.write_event(v_run, p_generation, 1048575, v_run.id, 'run.finished',
     json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer));
   perform signalbox.audit(v_run.tenant_id, 'message_completed', v_run.actor, v_run.conversation_id, v_run.id,

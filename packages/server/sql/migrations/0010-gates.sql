@@ -102,14 +102,39 @@ begin
     || ',"state":' || signalbox.quoted(p_call.state) || '}');
 end $$;
 
-create function signalbox.note_tool_finished(p_run signalbox.run, p_call signalbox.tool_call) returns void
+create function signalbox.tell_tool_finished(p_run signalbox.run, p_call signalbox.tool_call, p_step integer)
+returns void
 language plpgsql as $$
 begin
-  perform signalbox.write_event(p_run, p_call.generation, 1, p_call.id, 'tool.finished', json_build_object(
+  perform signalbox.write_event(p_run, p_call.generation, p_step, p_call.id, 'tool.finished', json_build_object(
     'toolCallId', p_call.id, 'toolUseId', p_call.tool_use_id, 'tool', p_call.name, 'title', p_call.title,
     'effect', p_call.effect, 'grade', 'contained', 'state', p_call.state,
     'resultSummary', coalesce(p_call.result_summary, ''), 'denial', p_call.denial,
     'elapsedMs', coalesce(signalbox.unix_ms(p_call.finished_at) - signalbox.unix_ms(p_call.started_at), 0)));
+end $$;
+
+-- A run ends: nothing it opened stays open for readers. The ledger still waits for what such a call came to; that is
+-- then told as a newer revision.
+create function signalbox.tell_still_open(p_run signalbox.run) returns void
+language plpgsql as $$
+declare
+  v_call signalbox.tool_call;
+begin
+  for v_call in
+    select t.* from signalbox.tool_call t where t.run_id = p_run.id and t.state = 'executing'
+    order by t.started_at, t.ordinal
+  loop
+    v_call.state := 'unknown';
+    v_call.finished_at := signalbox.clock();
+    v_call.result_summary := 'The run ended while this call was open.';
+    perform signalbox.tell_tool_finished(p_run, v_call, 1);
+  end loop;
+end $$;
+
+create function signalbox.note_tool_finished(p_run signalbox.run, p_call signalbox.tool_call) returns void
+language plpgsql as $$
+begin
+  perform signalbox.tell_tool_finished(p_run, p_call, 2);
   perform signalbox.audit(p_run.tenant_id,
     case p_call.state when 'denied' then 'tool_denied' else 'tool_settled' end,
     p_run.actor, p_run.conversation_id, p_run.id, p_call.generation,

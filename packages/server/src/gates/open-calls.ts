@@ -2,20 +2,25 @@
  * The calls a gate has outside right now. Whoever learns that a run may no longer act cuts them here: a bell for a
  * cancel or a takeover, and the gate's own look at the slots of open calls, once a second, for when no bell rang.
  */
-import { PlatformError, type ErrorCode } from "@signalbox/contract";
+import { PlatformError, type ErrorCode, type RunId } from "@signalbox/contract";
 import type { Clock, GateRecord, SlotView } from "@signalbox/core";
 
 export interface OpenCall {
   readonly tokenHash: string;
   readonly conversationId: string;
-  readonly runId: string;
+  readonly runId: RunId | null;
   readonly generation: number;
+  /**
+   * It acts on the world, so its outcome is worth more than its end: a change of owner leaves it alone, and only a
+   * cancel of its run, or the end of this process, cuts it.
+   */
+  readonly mustBeKnown?: boolean;
   /** Ends the call's traffic with the outside. Called once; must not throw. */
   cut(code: ErrorCode): void;
 }
 
 export interface OpenCallsOptions {
-  readonly record: Pick<GateRecord, "slot">;
+  readonly record: Pick<GateRecord, "slot" | "cancelledRuns">;
   readonly clock: Clock;
   readonly recheckEveryMs: number;
 }
@@ -53,7 +58,15 @@ export class OpenCalls implements AsyncDisposable {
 
   /** Cuts the calls of a conversation that were opened under an earlier generation. */
   cutBefore(conversationId: string, generation: number): void {
-    this.#cut((call) => call.conversationId === conversationId && call.generation < generation, "stale_generation");
+    this.#cut(
+      (call) => isOwners(call) && call.conversationId === conversationId && call.generation < generation,
+      "stale_generation",
+    );
+  }
+
+  /** Looks at the record now and not at the next second: an engine let go of a call, perhaps because of a cancel. */
+  async look(): Promise<void> {
+    await Promise.all([this.#cutStale(), this.#cutCancelled()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -72,13 +85,26 @@ export class OpenCalls implements AsyncDisposable {
   async #watch(): Promise<void> {
     const { clock, recheckEveryMs } = this.#options;
     while (this.#calls.size > 0 && (await clock.sleep(recheckEveryMs, this.#stop.signal)) === "elapsed") {
-      const hashes = [...new Set([...this.#calls].map((call) => call.tokenHash))];
-      for (let from = 0; from < hashes.length; from += RECHECKED_TOGETHER) {
-        await Promise.all(hashes.slice(from, from + RECHECKED_TOGETHER).map((hash) => this.#recheck(hash)));
-      }
+      await this.look();
     }
     // In the same turn as the last look at the set: a call added after it starts a new watch.
     this.#watching = null;
+  }
+
+  async #cutStale(): Promise<void> {
+    const hashes = [...new Set([...this.#calls].filter(isOwners).map((call) => call.tokenHash))];
+    for (let from = 0; from < hashes.length; from += RECHECKED_TOGETHER) {
+      await Promise.all(hashes.slice(from, from + RECHECKED_TOGETHER).map((hash) => this.#recheck(hash)));
+    }
+  }
+
+  async #cutCancelled(): Promise<void> {
+    const runIdOf = (call: OpenCall) => (isOwners(call) || call.runId === null ? [] : [call.runId]);
+    const runIds = [...new Set([...this.#calls].flatMap(runIdOf))];
+    if (runIds.length === 0) return;
+    // As below: a record that cannot be read is no reason to cut.
+    const cancelled = new Set<RunId | null>(await this.#options.record.cancelledRuns(runIds).catch(() => []));
+    this.#cut((call) => cancelled.has(call.runId), "run_cancelled");
   }
 
   async #recheck(tokenHash: string): Promise<void> {
@@ -92,9 +118,15 @@ export class OpenCalls implements AsyncDisposable {
     }
     this.#cut(
       (call) =>
+        isOwners(call) &&
         call.tokenHash === tokenHash &&
         (run === null || call.runId !== run.runId || call.generation !== run.generation),
       "stale_generation",
     );
   }
+}
+
+/** Whether the call ends with its owner. */
+function isOwners(call: OpenCall): boolean {
+  return call.mustBeKnown !== true;
 }

@@ -289,7 +289,7 @@ export class ModelCall {
     return {
       tokenHash,
       conversationId: view.conversationId,
-      runId: view.run?.runId ?? "",
+      runId: view.run?.runId ?? null,
       generation: view.run?.generation ?? 0,
       cut: (code) => this.#ending.abort(new PlatformError(code)),
     };

@@ -8,6 +8,7 @@ import { FrameScanner } from "../gates/sse-frames.ts";
 import { headerValue, isObject, MODERN_VERSION } from "./mcp-protocol.ts";
 import {
   CANCEL_GRACE_MS,
+  deservesGrace,
   endOf,
   notAnswered,
   NotAnswered,
@@ -207,7 +208,7 @@ export class HttpWire implements RpcWire {
     if (this.#version !== MODERN_VERSION) {
       const params = JSON.stringify({ requestId: id, reason: end });
       await this.notify("notifications/cancelled", params).catch(() => undefined);
-      if (end === "cancelled" && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
+      if (deservesGrace(end, request) && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
     }
     stop.abort(notAnswered(end));
   }

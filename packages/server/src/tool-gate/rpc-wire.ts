@@ -41,8 +41,13 @@ export class NotAnswered extends Error {
   }
 }
 
-/** How long a cancelled request may still be answered, so that its outcome is known after all. */
+/** How long a call that was told to stop may still be answered, so that its outcome is known after all. */
 export const CANCEL_GRACE_MS = 1_000;
+
+/** Whether a request that ended so is worth waiting for a little longer: it was cancelled, or it is a tool's call. */
+export function deservesGrace(end: "timeout" | "cancelled", request: Pick<RpcRequest, "name">): boolean {
+  return end === "cancelled" || request.name !== null;
+}
 
 const LATE_MS = 20;
 

@@ -10,6 +10,7 @@ import type { Clock } from "@signalbox/core";
 import { isObject, RPC, type Json } from "./mcp-protocol.ts";
 import {
   CANCEL_GRACE_MS,
+  deservesGrace,
   endOf,
   notAnswered,
   NotAnswered,
@@ -136,7 +137,7 @@ export class StdioWire implements RpcWire, AsyncDisposable {
     if (end === "answered") return;
     const params = JSON.stringify({ requestId: id, reason: end });
     this.#write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`);
-    if (end === "cancelled" && (await this.#clock.sleep(CANCEL_GRACE_MS, settled)) === "aborted") return;
+    if (deservesGrace(end, request) && (await this.#clock.sleep(CANCEL_GRACE_MS, settled)) === "aborted") return;
     this.#waiting.get(id)?.reject(notAnswered(end));
   }
 

@@ -48,7 +48,7 @@ export interface ToolCallInput {
   readonly name: string;
   readonly arguments: unknown;
   readonly meta: Json;
-  /** Aborted with a `PlatformError` when nobody waits for the answer any more. */
+  /** Aborted with a `PlatformError` when the server is to stop. */
   readonly ending: AbortController;
 }
 
@@ -61,6 +61,9 @@ const TOOL_USE_ID_KEYS: readonly string[] = ["claudecode/toolUseId", "signalbox/
 export class ToolCall {
   readonly #ports: ToolCallPorts;
   readonly #input: ToolCallInput;
+  #granted: Granted | null = null;
+  /** Why nobody waits for the answer any more. */
+  #left: PlatformError | null = null;
   readonly #call: { readonly toolUseId: string | null; readonly name: string; readonly argumentsDigest: string };
 
   /** Throws `McpProblem` when the arguments are no JSON object. */
@@ -76,6 +79,15 @@ export class ToolCall {
       name: wireToolName(input.name),
       argumentsDigest: ports.digest.sha256Hex(argumentsJson),
     };
+  }
+
+  /**
+   * Nobody waits for the answer any more. A call that changes nothing ends with that. One that may have acted goes on
+   * until its server has answered, its time is over or its run is cancelled: the ledger tells what it came to.
+   */
+  leave(reason: PlatformError): void {
+    this.#left ??= reason;
+    if (this.#granted !== null && isRepeatable(this.#granted.effect)) this.#input.ending.abort(this.#left);
   }
 
   /** Rejects only when the engine may not go on (`slot_unknown`, `stale_generation`, `run_cancelled`). */
@@ -104,6 +116,7 @@ export class ToolCall {
       await record.denyToolCall({ ...this.#call, tokenHash, process, code, reason });
       return refusal(code, reason);
     }
+    if (this.#left !== null) throw this.#left;
     const grant = await record.openToolCall({ ...this.#call, tokenHash, process });
     if (grant.kind === "replay") return replayed(grant);
     const tool = allowed.kind === "allow" ? allowed.value : null;
@@ -122,6 +135,8 @@ export class ToolCall {
     const { ending } = this.#input;
     const openCall = this.#openCall(grant);
     open.add(openCall);
+    this.#granted = grant;
+    if (this.#left !== null) this.leave(this.#left);
     try {
       const answer = await to.server.call({
         tool: grant.tool,
@@ -192,6 +207,7 @@ export class ToolCall {
       conversationId: view.conversationId,
       runId: grant.runId,
       generation: view.run?.generation ?? 0,
+      mustBeKnown: !isRepeatable(grant.effect),
       cut: (code) => ending.abort(new PlatformError(code)),
     };
   }

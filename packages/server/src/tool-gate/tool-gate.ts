@@ -41,6 +41,7 @@ export interface ToolGateLimits {
 export interface ToolGate extends Gate, AsyncDisposable {
   /** Tells the servers of a run's open calls to stop; their outcomes are recorded all the same. */
   cutRun(runId: string, code: ErrorCode): void;
+  /** The same for calls of earlier owners, but not for those that may act: their outcome is waited for. */
   cutBefore(conversationId: string, generation: number): void;
 }
 
@@ -76,8 +77,8 @@ class HttpToolGate implements ToolGate {
   readonly #calls: ToolCallPorts;
   readonly #listening: ListenStreams;
   readonly #serving = new Set<Promise<void>>();
-  /** Open calls by slot and request id, for clients that cancel in words. */
-  readonly #cancellable = new Map<string, AbortController>();
+  /** How to leave an open call, by slot and request id, for clients that cancel in words. */
+  readonly #cancellable = new Map<string, () => void>();
 
   constructor(options: ToolGateOptions) {
     const { record, clock } = options;
@@ -184,13 +185,18 @@ class HttpToolGate implements ToolGate {
     }
     const ending = new AbortController();
     const call = new ToolCall(this.#calls, { tokenHash, view, name, arguments: input, meta: request.meta, ending });
+    let looking: Promise<void> = Promise.resolve();
+    const leave = (detail: string): void => {
+      call.leave(new PlatformError("run_cancelled", detail));
+      looking = this.#open.look();
+    };
     const onClose = (): void => {
-      if (!response.writableFinished) ending.abort(new PlatformError("run_cancelled", "The engine went away."));
+      if (!response.writableFinished) leave("The engine went away.");
     };
     const key = cancelKey(tokenHash, request.id);
     const done = new AbortController();
     response.on("close", onClose);
-    this.#cancellable.set(key, ending);
+    this.#cancellable.set(key, () => leave("The engine cancelled the call."));
     const alive = reply.keepAlive(this.#options.clock, this.#limits.quietMs, done.signal);
     try {
       const { json } = await call.answer();
@@ -199,13 +205,12 @@ class HttpToolGate implements ToolGate {
       response.off("close", onClose);
       this.#cancellable.delete(key);
       done.abort("answered");
-      await alive;
+      await Promise.all([alive, looking]);
     }
   }
 
   #cancel(tokenHash: string, requestId: unknown): void {
-    const call = this.#cancellable.get(cancelKey(tokenHash, requestId));
-    call?.abort(new PlatformError("run_cancelled", "The engine cancelled the call."));
+    this.#cancellable.get(cancelKey(tokenHash, requestId))?.();
   }
 
   #fail(reply: McpReply, thrown: unknown): void {

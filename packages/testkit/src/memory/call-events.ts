@@ -4,7 +4,7 @@ import type { ModelSettlement } from "@signalbox/core";
 import { writeAudit } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent } from "./event-log.ts";
-import type { ModelCallRow, ToolCallRow } from "./rows.ts";
+import type { ModelCallRow, RunRow, ToolCallRow } from "./rows.ts";
 
 type ToolFacts = Pick<EventData<"tool.started">, "toolCallId" | "toolUseId" | "tool" | "title" | "effect" | "grade">;
 
@@ -28,12 +28,25 @@ export function writeToolStarted(db: MemoryDatabase, call: ToolCallRow): void {
 }
 
 export function writeToolFinished(db: MemoryDatabase, call: ToolCallRow): void {
+  tellToolFinished(db, call, 3);
+  const run = db.runs.must(call.runId);
+  writeAudit(db, call.state === "denied" ? "tool_denied" : "tool_settled", { run, generation: call.generation });
+}
+
+/** A run ends: what it opened is closed for readers; what such a call comes to is told as a newer revision. */
+export function tellStillOpen(db: MemoryDatabase, run: RunRow): void {
+  for (const call of db.toolCalls.where((each) => each.runId === run.id && each.state === "executing")) {
+    tellToolFinished(db, { ...call, state: "unknown", resultSummary: "The run ended while this call was open." }, 2);
+  }
+}
+
+function tellToolFinished(db: MemoryDatabase, call: ToolCallRow, step: number): void {
   const run = db.runs.must(call.runId);
   const elapsedMs = call.startedAtMs === null ? 0 : db.nowMs() - call.startedAtMs;
   writeEvent(db, placeOf(run, call.generation), {
     type: "tool.finished",
     itemId: call.id,
-    revision: revisionOf(call.generation, 2),
+    revision: revisionOf(call.generation, step),
     data: {
       ...toolFacts(db, call),
       state: call.state,
@@ -42,7 +55,6 @@ export function writeToolFinished(db: MemoryDatabase, call: ToolCallRow): void {
       elapsedMs,
     },
   });
-  writeAudit(db, call.state === "denied" ? "tool_denied" : "tool_settled", { run, generation: call.generation });
 }
 
 export function writeModelSettled(

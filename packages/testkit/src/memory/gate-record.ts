@@ -1,5 +1,5 @@
 /** The record as the gates see it: slots, intents, outcomes, transcript. */
-import { PlatformError } from "@signalbox/contract";
+import { PlatformError, type RunId } from "@signalbox/contract";
 import {
   type GateRecord,
   type ModelIntent,
@@ -40,6 +40,8 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
       db.transaction("open_tool_call", facts(intent.tokenHash, true), () => openToolCall(db, intent)),
     denyToolCall: async (denial) => db.transaction("deny_tool_call", {}, () => denyToolCall(db, denial)),
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
+    cancelledRuns: async (runIds) =>
+      db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId))),
     appendTranscript: async (tokenHash, rows) =>
       db.transaction("append_transcript", facts(tokenHash, false), () => appendTranscript(db, tokenHash, rows)),
     async *loadTranscript(tokenHash) {
@@ -47,6 +49,14 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
       for (let from = 0; from < entries.length; from += PAGE_COUNT) yield entries.slice(from, from + PAGE_COUNT);
     },
   };
+}
+
+function isCancelled(db: MemoryDatabase, runId: RunId): boolean {
+  const run = db.runs.get(runId);
+  if (run === undefined || run.state === "queued") return false;
+  return run.finishedAtMs === null
+    ? db.ownerships.must(run.conversationId).cancelAtMs !== null
+    : run.state === "cancelled";
 }
 
 function viewOf(db: MemoryDatabase, slot: SlotRow): SlotView {

@@ -9,6 +9,7 @@ import {
 } from "@signalbox/contract";
 import { nextGeneration, nextInLine, transition, type RunEvent } from "@signalbox/core";
 import { writeAudit } from "./audit.ts";
+import { tellStillOpen } from "./call-events.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent, writeRunEvent } from "./event-log.ts";
 import type { RunRow } from "./rows.ts";
@@ -56,6 +57,7 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
         by: EVENT_OF[outcome],
         set: { reason, error, generation: null, owner: null, finishedAtMs: db.nowMs() },
       });
+  tellStillOpen(db, ended);
   if (db.sabotage !== "silent_finish") {
     writeEvent(db, placeOf(ended, generation), {
       type: "run.finished",

@@ -79,6 +79,7 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     openToolCall: (intent) => call("open_tool_call", () => near.openToolCall(intent)),
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
+    cancelledRuns: (runIds) => call("cancelled_runs", () => near.cancelledRuns(runIds)),
     appendTranscript: (tokenHash, rows) => call("append_transcript", () => near.appendTranscript(tokenHash, rows)),
     async *loadTranscript(tokenHash) {
       yield* await call("load_transcript", () => collect(near.loadTranscript(tokenHash)));

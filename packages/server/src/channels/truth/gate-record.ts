@@ -12,9 +12,10 @@ import {
   type ToolIntent,
   type ToolSettlement,
 } from "@signalbox/core";
-import { askRecord, jsonText, type Queryable } from "../../store/record-call.ts";
+import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import type { SnapshotCache } from "../../store/snapshot-cache.ts";
 import {
+  CANCELLED_RUNS,
   DENY_TOOL_CALL,
   OPEN_MODEL_CALL,
   OPEN_TOOL_CALL,
@@ -41,6 +42,8 @@ export function createGateRecord(parts: GateRecordParts): GateRecord {
     openToolCall: (intent) => openToolCall(parts, intent),
     denyToolCall: (denial) => denyToolCall(parts, denial),
     settleToolCall: (settlement) => settleToolCall(parts, settlement),
+    cancelledRuns: async (runIds) =>
+      (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds])).map(({ id }) => id),
     appendTranscript: (tokenHash, rows) => parts.transcript.appendTranscript(tokenHash, rows),
     loadTranscript: (tokenHash) => parts.transcript.loadTranscript(tokenHash),
   };

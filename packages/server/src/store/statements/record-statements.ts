@@ -10,7 +10,7 @@ function call(name: string, parameterCount: number): RecordStatement {
 }
 
 export const ANSWERING = call("answering", 3);
-export const ADMIT = call("admit", 24);
+export const ADMIT = call("admit", 26);
 export const REQUEST_CANCEL = call("request_cancel", 4);
 
 export const CLAIM = call("claim", 3);
@@ -45,6 +45,11 @@ export const CANCELLED = {
   name: "cancelled",
   text: `select conversation_id as "conversationId", generation
     from signalbox.ownership where owner = $1 and cancel_at is not null`,
+} as const;
+
+export const CANCELLED_RUNS = {
+  name: "cancelled_runs",
+  text: `select id from signalbox.run where id = any($1) and cancel_requested_at is not null`,
 } as const;
 
 export const HISTORY_BEFORE = {
