@@ -1,12 +1,12 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
 import { makeId, uuidV7Bytes, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
-import { createAdmission, type Log, type Ownership } from "@signalbox/core";
+import { createAdmission, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
 import { createApi, listen } from "../../packages/server/src/api/server.ts";
-import type { ApiServices, LiveSubscription } from "../../packages/server/src/api/services.ts";
+import type { ApiServices } from "../../packages/server/src/api/services.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
 import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
 import { openRecord, type PlatformRecord } from "../../packages/server/src/wiring/record.ts";

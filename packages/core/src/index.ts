@@ -36,7 +36,7 @@ export type {
   TranscriptRow,
 } from "./ports/gate-record.ts";
 export type { Handover, Reservation } from "./ports/handover.ts";
-export type { LiveChannel } from "./ports/live.ts";
+export type { LiveChannel, LiveSignal, LiveSubscription } from "./ports/live.ts";
 export type {
   Claim,
   ClaimRequest,

@@ -1,11 +1,8 @@
 import type { LiveDelta } from "@signalbox/contract";
+import type { LiveSignal, LiveSubscription } from "@signalbox/core";
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import {
-  LiveBus,
-  type LiveSignal,
-  type LiveSubscription,
-} from "../../../packages/server/src/channels/live/live-bus.ts";
+import { LiveBus } from "../../../packages/server/src/channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../../../packages/server/src/channels/live/live-channel.ts";
 import { connectDirectly } from "../../../packages/server/src/store/pools.ts";
 import { RUN_ROLE } from "../../../packages/server/src/store/roles.ts";

@@ -10,3 +10,16 @@ export interface LiveChannel {
   /** Rings the supervisors: something became claimable, or a cancel was marked. Coalesced. */
   ringSupervisors(): void;
 }
+
+/** What one reader of a conversation is told. Deltas may be lost; a bell or `reread` means: look at the record. */
+export type LiveSignal =
+  | { readonly kind: "delta"; readonly delta: LiveDelta }
+  /** The record has rows up to this sequence. */
+  | { readonly kind: "bell"; readonly sequence: number }
+  /** Something may have been missed: read the record from the last sequence that was seen. */
+  | { readonly kind: "reread" };
+
+/** One reader's signals. Iterate it once; it ends when it is closed. */
+export interface LiveSubscription extends AsyncIterable<LiveSignal>, Disposable {
+  close(): void;
+}

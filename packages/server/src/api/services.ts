@@ -1,18 +1,7 @@
 /** What the routes stand on; joined by wiring. */
-import type { AgentId, ConversationId, Info, LiveDelta, RuntimeInfo } from "@signalbox/contract";
-import type { AdmissionFlow, Digest, Log } from "@signalbox/core";
+import type { AgentId, ConversationId, Info, RuntimeInfo } from "@signalbox/contract";
+import type { AdmissionFlow, Digest, LiveSubscription, Log } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
-
-/** What the live channel tells one reader. Deltas may be lost; a bell or `reread` means: look at the record. */
-export type LiveSignal =
-  | { readonly kind: "delta"; readonly delta: LiveDelta }
-  | { readonly kind: "bell"; readonly sequence: number }
-  | { readonly kind: "reread" };
-
-/** One reader's signals; ends when it is closed. */
-export interface LiveSubscription extends AsyncIterable<LiveSignal>, Disposable {
-  close(): void;
-}
 
 export interface ApiServices {
   readonly record: ApiRecord;

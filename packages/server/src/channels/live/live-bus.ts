@@ -3,18 +3,7 @@
  * keep up loses what it has not taken and is told to read the log again.
  */
 import type { LiveDelta } from "@signalbox/contract";
-
-export type LiveSignal =
-  | { readonly kind: "delta"; readonly delta: LiveDelta }
-  /** The log has rows up to this sequence. */
-  | { readonly kind: "bell"; readonly sequence: number }
-  /** Something may have been missed: read the log from the last sequence that was seen. */
-  | { readonly kind: "reread" };
-
-/** One reader. Iterate it once; it ends when it is closed. */
-export interface LiveSubscription extends AsyncIterable<LiveSignal>, Disposable {
-  close(): void;
-}
+import type { LiveSignal, LiveSubscription } from "@signalbox/core";
 
 /** Signals a reader may leave untaken. */
 const SIGNALS = 1_024;

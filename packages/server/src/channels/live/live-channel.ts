@@ -5,13 +5,13 @@
  */
 import { randomBytes } from "node:crypto";
 import type { LiveDelta } from "@signalbox/contract";
-import type { LiveChannel, Log } from "@signalbox/core";
+import type { LiveChannel, LiveSubscription, Log } from "@signalbox/core";
 import type { Client, Notification } from "pg";
 import { pause } from "../../store/pause.ts";
 import { readRows, type Queryable } from "../../store/record-call.ts";
 import { LISTEN, NEWEST_SEQUENCES, RING } from "../../store/statements/live-statements.ts";
 import { readDoorbell, writeDoorbells } from "./doorbell-text.ts";
-import type { LiveBus, LiveSubscription } from "./live-bus.ts";
+import type { LiveBus } from "./live-bus.ts";
 
 export interface LiveChannelOptions {
   readonly bus: LiveBus;
