@@ -34,8 +34,8 @@ describe("what a platform works with", () => {
         SIGNALBOX_DATA_DIR: "/var/lib/signalbox",
         DATABASE_URL: "postgresql://pooler/signalbox",
         SIGNALBOX_DATABASE_DIRECT_URL: "postgresql://direct/signalbox",
-        SIGNALBOX_JOIN_TOKEN: "join",
-        SIGNALBOX_SECRET: "secret",
+        SIGNALBOX_JOIN_TOKEN: "a join token for workers",
+        SIGNALBOX_SECRET: "the platform's own secret",
         SIGNALBOX_LOG_LEVEL: "warn",
       },
     );
@@ -47,8 +47,8 @@ describe("what a platform works with", () => {
       dataDir: "/var/lib/signalbox",
       databaseUrl: "postgresql://pooler/signalbox",
       databaseDirectUrl: "postgresql://direct/signalbox",
-      joinToken: "join",
-      secret: "secret",
+      joinToken: "a join token for workers",
+      secret: "the platform's own secret",
       logLevel: "warn",
     });
   });
@@ -89,12 +89,16 @@ describe("what a platform works with", () => {
         {},
         {
           DATABASE_URL_FILE: file("database", "postgresql://a/b\n"),
-          SIGNALBOX_JOIN_TOKEN_FILE: file("join", "join"),
-          SIGNALBOX_SECRET_FILE: file("secret", "secret"),
+          SIGNALBOX_JOIN_TOKEN_FILE: file("join", "a join token for workers"),
+          SIGNALBOX_SECRET_FILE: file("secret", "the platform's own secret"),
           ANTHROPIC_API_KEY_FILE: file("anthropic", "sk-ant"),
         },
       );
-      expect(config).toMatchObject({ databaseUrl: "postgresql://a/b", joinToken: "join", secret: "secret" });
+      expect(config).toMatchObject({
+        databaseUrl: "postgresql://a/b",
+        joinToken: "a join token for workers",
+        secret: "the platform's own secret",
+      });
       expect(config.providers).toMatchObject([{ name: "anthropic", apiKey: "sk-ant" }]);
     } finally {
       rmSync(folder, { recursive: true });
@@ -108,6 +112,8 @@ describe("what a platform works with", () => {
     [{ port: "65535" }, {}, /SIGNALBOX_GATES_PORT/],
     [{ logLevel: "loud" }, {}, /log level must be one of info, warn, error, silent/],
     [{}, { SIGNALBOX_LOG_LEVEL: "debug" }, /log level must be one of/],
+    [{}, { SIGNALBOX_SECRET: "hunter2" }, /^SIGNALBOX_SECRET is too short to be a secret: it needs at least 16/],
+    [{}, { SIGNALBOX_JOIN_TOKEN: "hunter2" }, /^SIGNALBOX_JOIN_TOKEN is too short/],
     [{}, { SIGNALBOX_SIM_URL: "nonsense" }, /address of the provider sim is not a URL: "nonsense"/],
     [{}, { SIGNALBOX_SIM_URL: "ftp://127.0.0.1" }, /address of the provider sim/],
     [{}, { SIGNALBOX_MCP_SERVERS: "/does/not/exist.json" }, /file of tool servers .*cannot be read/],

@@ -6,6 +6,7 @@ import type { LogLevel } from "../telemetry/log.ts";
 
 const DEFAULT_PORT = 4620;
 const OLLAMA_PORT = "11434";
+const SECRET_CHARS_MIN = 16;
 
 export interface ProviderConfig {
   readonly name: string;
@@ -59,8 +60,8 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     dataDir: dataDirOf(flags.dataDir, environment),
     databaseUrl,
     databaseDirectUrl: secretOf(environment, "SIGNALBOX_DATABASE_DIRECT_URL") ?? databaseUrl,
-    joinToken: secretOf(environment, "SIGNALBOX_JOIN_TOKEN"),
-    secret: secretOf(environment, "SIGNALBOX_SECRET"),
+    joinToken: longEnough(secretOf(environment, "SIGNALBOX_JOIN_TOKEN"), "SIGNALBOX_JOIN_TOKEN"),
+    secret: longEnough(secretOf(environment, "SIGNALBOX_SECRET"), "SIGNALBOX_SECRET"),
     providers: readProviders(environment),
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
@@ -70,6 +71,14 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
 /** Absolute; also for commands that only look for what a platform left there. */
 export function dataDirOf(flag: string | undefined, environment: Environment): string {
   return resolve(flag ?? textOf(environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox");
+}
+
+/** Whoever guesses one of these may run agents here, or speak for anybody. */
+function longEnough(secret: string | null, name: string): string | null {
+  if (secret === null || secret.length >= SECRET_CHARS_MIN) return secret;
+  throw new ConfigurationError(
+    `${name} is too short to be a secret: it needs at least ${SECRET_CHARS_MIN} characters.`,
+  );
 }
 
 function readProviders(environment: Environment): readonly ProviderConfig[] {
