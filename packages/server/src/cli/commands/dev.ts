@@ -1,7 +1,7 @@
 /** Everything on one machine: database, platform, one worker process per runtime, and a key to talk to it. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { startPlatform, type Platform } from "../../wiring/platform.ts";
+import type { Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, type DevFile } from "../connection.ts";
 import { executorOf, RUNTIMES } from "../executors.ts";
@@ -27,6 +27,8 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
     }
     // Ended after the platform: a draining run still needs its worker.
     await using children = new WorkerChildren({ binary: BINARY, environment: call.environment });
+    // Loaded here, so that no other command waits for the platform to be loaded.
+    const { startPlatform } = await import("../../wiring/platform.ts");
     await using platform = await startPlatform(config, { log: "text" });
     const key = await platform.ensureDevKey();
     const { gatesUrl: platformUrl, joinToken, log } = platform;

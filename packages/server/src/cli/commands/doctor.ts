@@ -12,7 +12,6 @@ import {
 } from "../command.ts";
 import { knownPlatform } from "../connection.ts";
 import { fail, type HealthCheck } from "../health-check.ts";
-import { checkDatabase, checkDataDir, checkNode } from "../machine-checks.ts";
 import { checkPlatform } from "../platform-checks.ts";
 
 const MARK = { ok: "green", warn: "yellow", fail: "red" } as const;
@@ -27,7 +26,7 @@ Ends with 0 when nothing fails; what is only odd is a warning.`,
   async run(call) {
     refuseWords(call);
     refuseFlags(call, ["user"], "chat");
-    const checks = [checkNode(process.version), ...(await checkMachine(call)), ...(await checkKnownPlatform(call))];
+    const checks = [...(await checkMachine(call)), ...(await checkKnownPlatform(call))];
     if (call.terminal.json) call.terminal.value(checks);
     else for (const check of checks) show(call, check);
     return checks.some((check) => check.state === "fail") ? EXIT.failed : EXIT.done;
@@ -35,10 +34,12 @@ Ends with 0 when nothing fails; what is only odd is a warning.`,
 };
 
 async function checkMachine(call: CommandCall): Promise<readonly HealthCheck[]> {
-  return orConfiguration(async () => {
+  const { checkDatabase, checkDataDir, checkNode } = await import("../machine-checks.ts");
+  const ofMachine = await orConfiguration(async () => {
     const config = readServerConfig({ dataDir: textFlag(call, "data-dir") }, call.environment);
     return [checkDataDir(config.dataDir), ...(await checkDatabase(config))];
   });
+  return [checkNode(process.version), ...ofMachine];
 }
 
 async function checkKnownPlatform(call: CommandCall): Promise<readonly HealthCheck[]> {

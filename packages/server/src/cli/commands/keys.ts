@@ -1,12 +1,11 @@
 import { RIGHTS, type Right } from "../../api/caller.ts";
-import { DEFAULT_TENANT, issueApiKey } from "../../wiring/api-keys.ts";
 import { EXIT, textFlag, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { SERVER_OPTIONS, serverConfigOf } from "./serve.ts";
 
 export const keysCommand: Command = {
   name: "keys",
   summary: "Make an API key, on the machine that reaches the database",
-  usage: `signalbox keys create NAME [--tenant ${DEFAULT_TENANT}] [--right read --right write …] [--data-dir .signalbox]
+  usage: `signalbox keys create NAME [--tenant default] [--right read --right write …] [--data-dir .signalbox]
 
 Rights are ${RIGHTS.join(", ")}; a key gets all of them where none is named. The key is shown once.
 Works with the database and SIGNALBOX_SECRET of the platform.`,
@@ -19,8 +18,10 @@ Works with the database and SIGNALBOX_SECRET of the platform.`,
   async run(call) {
     const [verb, name, ...rest] = call.words;
     if (verb !== "create" || name === undefined || rest.length > 0) throw new UsageError("say `keys create NAME`");
+    const rights = rightsOf(call);
+    const { DEFAULT_TENANT, issueApiKey } = await import("../../wiring/api-keys.ts");
     const tenantId = textFlag(call, "tenant") ?? DEFAULT_TENANT;
-    const issued = await issueApiKey(serverConfigOf(call), { tenantId, name, rights: rightsOf(call) });
+    const issued = await issueApiKey(serverConfigOf(call), { tenantId, name, rights });
     if (call.terminal.json) call.terminal.value({ ...issued, tenant: tenantId });
     else call.terminal.line(issued.key);
     return EXIT.done;

@@ -1,5 +1,4 @@
 import { readServerConfig, type ServerConfig } from "../../config/server-config.ts";
-import { startPlatform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlag, type Command, type CommandCall } from "../command.ts";
 
 export const SERVER_OPTIONS = {
@@ -21,7 +20,10 @@ DATABASE_URL replaces the embedded PostgreSQL. SIGNALBOX_JOIN_TOKEN is what work
   options: SERVER_OPTIONS,
   async run(call) {
     refuseWords(call);
-    await using platform = await startPlatform(serverConfigOf(call), { log: "json" });
+    const config = serverConfigOf(call);
+    // Loaded here, so that no other command waits for the platform to be loaded.
+    const { startPlatform } = await import("../../wiring/platform.ts");
+    await using platform = await startPlatform(config, { log: "json" });
     call.terminal.value({ ready: true, url: platform.url, gatesUrl: platform.gatesUrl, pid: process.pid });
     await untilInterrupted(call.interrupted);
     return EXIT.done;

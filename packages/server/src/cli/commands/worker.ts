@@ -1,5 +1,4 @@
 import { DEFAULT_RUNTIME } from "@signalbox/contract";
-import { lineLog, runWorkerProcess } from "@signalbox/worker";
 import { portOf, secretOf, textOf } from "../../config/environment.ts";
 import { logLevelOf } from "../../config/server-config.ts";
 import { systemClock } from "../../system/ports.ts";
@@ -37,6 +36,7 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
     if (load === null) {
       throw new UsageError(`there is no runtime "${runtime}"; known are ${RUNTIMES.join(", ")}`);
     }
+    const { lineLog, runWorkerProcess } = await import("@signalbox/worker");
     const code = await runWorkerProcess({
       platformUrl,
       joinToken,
