@@ -107,14 +107,14 @@ async function openRecord() {
     }),
   );
   const { process } = await processes.register(["bench"]);
-  const run = { database: pools.run, live, snapshots, authority: processes };
+  const run = { database: pools.run, live, snapshots, authority: processes, slots: new BoundSlots() };
   return {
     pools,
     events,
     process,
     tenants: new TenantDatabase(pools.app),
-    admission: createAdmissionRecord({ ...run, database: pools.app }),
-    owners: createOwnershipRecord({ ...run, events, slots: new BoundSlots() }),
+    admission: createAdmissionRecord({ ...run, database: pools.app, expectedSeat: () => null }),
+    owners: createOwnershipRecord({ ...run, events }),
     gates: createGateRecord({ ...run, transcript: createTranscriptRecord(pools.run) }),
   };
 }

@@ -72,7 +72,12 @@ export class ApiWorld implements AsyncDisposable {
     const database = await cloneDatabase();
     const logged: LoggedLine[] = [];
     const log = logInto(logged);
-    const record = openRecord({ config: database.config, directConfig: database.config, log });
+    const record = openRecord({
+      config: database.config,
+      directConfig: database.config,
+      log,
+      expectedSeat: () => null,
+    });
     const runtimes: RuntimeInfo[] = [LANGGRAPH];
     const stopping = new AbortController();
     const readers = new Set<LiveSubscription>();

@@ -447,6 +447,7 @@ grant select on signalbox.process to signalbox_app;
 grant delete, insert, select, update on signalbox.process to signalbox_run;
 grant insert, select, update on signalbox.run to signalbox_app;
 grant select, update on signalbox.run to signalbox_run;
+grant delete, insert, select, update on signalbox.slot to signalbox_app;
 grant delete, insert, select, update on signalbox.slot to signalbox_run;
 grant insert, select on signalbox.snapshot to signalbox_app;
 grant select on signalbox.snapshot to signalbox_run;
@@ -458,7 +459,7 @@ grant delete, insert, select, update on signalbox.transcript_entry to signalbox_
 
 CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
 
-CREATE OR REPLACE FUNCTION signalbox.admit(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer)
+CREATE OR REPLACE FUNCTION signalbox.admit(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer, p_slot_hash text, p_worker text)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
@@ -472,6 +473,7 @@ declare
   v_cursor bigint;
   v_run signalbox.run;
   v_claim json;
+  v_bound boolean := false;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
   -- The order in which this lock is given is the order of acknowledgement.
@@ -548,13 +550,19 @@ begin
     if p_claim_for is not null
        and exists (select from signalbox.process p where p.incarnation = p_claim_for and p.dead_at is null) then
       v_claim := signalbox.take(p_conversation, p_claim_for, 'ready');
+      if v_claim is not null and p_slot_hash is not null then
+        select r.* into strict v_run from signalbox.run r where r.id = p_run;
+        v_bound := signalbox.put_slot(v_run, p_slot_hash, p_worker);
+      end if;
     else
       update signalbox.ownership set runtime = p_runtime, ready_at = v_at where conversation_id = p_conversation;
     end if;
   end if;
   return json_build_object('kind', 'admitted', 'messageId', p_message, 'runId', p_run,
     'accepted', case when v_before = 0 then 'started' else 'queued' end, 'position', v_before, 'cursor', v_cursor,
-    'claim', v_claim, 'sequence', signalbox.newest(p_conversation));
+    'claim', v_claim, 'bound', v_bound, 'sequence', signalbox.newest(p_conversation),
+    'events', (select json_agg(e order by e.sequence) from signalbox.event e
+               where e.conversation_id = p_conversation and e.sequence > v_cursor));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempotency, p_conversation text, p_body_hash text)
@@ -725,23 +733,9 @@ begin
   if not found then
     return json_build_object('code', 'stale_generation');
   end if;
-  insert into signalbox.slot (token_hash, tenant_id, conversation_id, snapshot_hash, worker_id, run_id, generation,
-                              actor, bound_at)
-  values (p_token_hash, v_run.tenant_id, p_conversation, v_run.snapshot_hash, p_worker, v_run.id, p_generation,
-          v_run.actor, signalbox.clock())
-  on conflict (token_hash) do update
-  set snapshot_hash = excluded.snapshot_hash, worker_id = excluded.worker_id, run_id = excluded.run_id,
-      generation = excluded.generation, actor = excluded.actor, bound_at = excluded.bound_at
-  where slot.conversation_id = p_conversation;
-  if not found then
+  if not signalbox.put_slot(v_run, p_token_hash, p_worker) then
     return json_build_object('code', 'slot_unknown');
   end if;
-  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
-  update signalbox.slot s set run_id = null, generation = null
-  where s.conversation_id = p_conversation and s.token_hash <> p_token_hash and s.generation = p_generation;
-  delete from signalbox.slot s
-  where s.conversation_id = p_conversation and s.token_hash <> p_token_hash
-    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
   -- Nobody waits for the disk: a database that dies and forgets this binding denies the slot, and every commit of what
   -- the slot then does is durable and brings the binding with it.
   perform set_config('synchronous_commit', 'off', true);
@@ -1526,6 +1520,32 @@ begin
   if v_denied then
     perform signalbox.note_tool_finished(p_run, v_call);
   end if;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.put_slot(p_run signalbox.run, p_token_hash text, p_worker text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into signalbox.slot (token_hash, tenant_id, conversation_id, snapshot_hash, worker_id, run_id, generation,
+                              actor, bound_at)
+  values (p_token_hash, p_run.tenant_id, p_run.conversation_id, p_run.snapshot_hash, p_worker, p_run.id,
+          p_run.generation, p_run.actor, signalbox.clock())
+  on conflict (token_hash) do update
+  set snapshot_hash = excluded.snapshot_hash, worker_id = excluded.worker_id, run_id = excluded.run_id,
+      generation = excluded.generation, actor = excluded.actor, bound_at = excluded.bound_at
+  where slot.conversation_id = p_run.conversation_id;
+  if not found then
+    return false;
+  end if;
+  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
+  update signalbox.slot s set run_id = null, generation = null
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and s.generation = p_run.generation;
+  delete from signalbox.slot s
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
+  return true;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.quoted(p_text text)

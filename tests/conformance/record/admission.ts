@@ -47,7 +47,8 @@ export function admissionSuite(bench: () => RecordBench): void {
     const idempotency = { key: "k1", bodyHash: "a".repeat(64) };
     const first = await process.admission.admit(command(place, { idempotency }));
     const again = await process.admission.admit(command(place, { idempotency }));
-    expect(again).toEqual({ ...first, kind: "replayed", claim: null });
+    expect(first.events.map(({ type }) => type)).toEqual(["run.admitted"]);
+    expect(again).toEqual({ ...first, kind: "replayed", claim: null, events: [] });
     await finish(await claimOne(process, place));
     expect((await process.admission.admit(command(place, { idempotency }))).runId).toBe(first.runId);
     const other = command(place, { idempotency: { key: "k1", bodyHash: "b".repeat(64) } });

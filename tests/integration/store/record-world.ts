@@ -39,6 +39,8 @@ export class RecordProcess implements AsyncDisposable {
   readonly events: GroupCommit;
   readonly processes: PostgresProcessRecord;
   readonly presenceSessions: Client[] = [];
+  /** The seat that the next run admitted here is said to get. */
+  nextSeat: { readonly tokenHash: string; readonly workerId: string } | null = null;
   readonly admission;
   readonly owners;
   readonly gates;
@@ -68,8 +70,10 @@ export class RecordProcess implements AsyncDisposable {
       leaseMs,
     });
     const { snapshots, events, processes: authority } = this;
-    this.admission = createAdmissionRecord({ database: app, snapshots, live, authority });
-    this.owners = createOwnershipRecord({ database: run, snapshots, slots: new BoundSlots(), events, live, authority });
+    const slots = new BoundSlots();
+    const expectedSeat = () => this.nextSeat;
+    this.admission = createAdmissionRecord({ database: app, snapshots, live, authority, slots, expectedSeat });
+    this.owners = createOwnershipRecord({ database: run, snapshots, slots, events, live, authority });
     this.gates = createGateRecord({
       database: run,
       snapshots,

@@ -1,5 +1,5 @@
 /** The record as the request side sees it. Each method is one transaction; nothing is half recorded. */
-import type { Actor, MessageId, RunId, RunState, Snapshot, TerminalState } from "@signalbox/contract";
+import type { Actor, MessageId, PlatformEvent, RunId, RunState, Snapshot, TerminalState } from "@signalbox/contract";
 import type { Claim } from "./ownership-record.ts";
 
 export interface IdempotencyKey {
@@ -46,6 +46,8 @@ export interface Admission {
   readonly cursor: number;
   /** Set when the run was claimed for `claimFor` in this transaction. */
   readonly claim: Claim | null;
+  /** What this transaction wrote to the log after `cursor`, in order; empty on a replay. */
+  readonly events: readonly PlatformEvent[];
 }
 
 export interface CancelCommand {

@@ -35,6 +35,7 @@ grant insert on signalbox.api_key, signalbox.agent, signalbox.agent_revision, si
   signalbox.tool, signalbox.audit_pending to signalbox_app;
 grant update on signalbox.api_key, signalbox.agent, signalbox.conversation, signalbox.ownership, signalbox.run,
   signalbox.idempotency, signalbox.tool to signalbox_app;
+grant select, insert, update, delete on signalbox.slot to signalbox_app;
 
 grant select on signalbox.api_key, signalbox.snapshot, signalbox.agent, signalbox.tool to signalbox_run;
 grant select, update on signalbox.conversation, signalbox.ownership, signalbox.run to signalbox_run;

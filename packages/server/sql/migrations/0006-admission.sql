@@ -17,7 +17,7 @@ create function signalbox.admit(
   p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text,
   p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint,
   p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer,
-  p_claim_for integer) returns json
+  p_claim_for integer, p_slot_hash text, p_worker text) returns json
 language plpgsql as $$
 declare
   v_generation bigint;
@@ -29,6 +29,7 @@ declare
   v_cursor bigint;
   v_run signalbox.run;
   v_claim json;
+  v_bound boolean := false;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
   -- The order in which this lock is given is the order of acknowledgement.
@@ -105,13 +106,19 @@ begin
     if p_claim_for is not null
        and exists (select from signalbox.process p where p.incarnation = p_claim_for and p.dead_at is null) then
       v_claim := signalbox.take(p_conversation, p_claim_for, 'ready');
+      if v_claim is not null and p_slot_hash is not null then
+        select r.* into strict v_run from signalbox.run r where r.id = p_run;
+        v_bound := signalbox.put_slot(v_run, p_slot_hash, p_worker);
+      end if;
     else
       update signalbox.ownership set runtime = p_runtime, ready_at = v_at where conversation_id = p_conversation;
     end if;
   end if;
   return json_build_object('kind', 'admitted', 'messageId', p_message, 'runId', p_run,
     'accepted', case when v_before = 0 then 'started' else 'queued' end, 'position', v_before, 'cursor', v_cursor,
-    'claim', v_claim, 'sequence', signalbox.newest(p_conversation));
+    'claim', v_claim, 'bound', v_bound, 'sequence', signalbox.newest(p_conversation),
+    'events', (select json_agg(e order by e.sequence) from signalbox.event e
+               where e.conversation_id = p_conversation and e.sequence > v_cursor));
 end $$;
 
 -- Marks the cancel of an owned run, ends one that nobody owns. The exclusive lock waits for every intent that is being

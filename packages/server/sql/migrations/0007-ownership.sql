@@ -214,8 +214,33 @@ begin
   return json_build_object('kind', 'released');
 end $$;
 
--- From here on gates accept the slot for this run and generation. Other slots of the conversation are dropped unless they
--- are still bound: those belong to lost generations, and hear that they are stale.
+-- From here on gates accept the slot for this run and its generation. Other slots of the conversation are dropped unless
+-- they are still bound: those belong to lost generations, and hear that they are stale. False when the slot is another
+-- conversation's.
+create function signalbox.put_slot(p_run signalbox.run, p_token_hash text, p_worker text) returns boolean
+language plpgsql as $$
+begin
+  insert into signalbox.slot (token_hash, tenant_id, conversation_id, snapshot_hash, worker_id, run_id, generation,
+                              actor, bound_at)
+  values (p_token_hash, p_run.tenant_id, p_run.conversation_id, p_run.snapshot_hash, p_worker, p_run.id,
+          p_run.generation, p_run.actor, signalbox.clock())
+  on conflict (token_hash) do update
+  set snapshot_hash = excluded.snapshot_hash, worker_id = excluded.worker_id, run_id = excluded.run_id,
+      generation = excluded.generation, actor = excluded.actor, bound_at = excluded.bound_at
+  where slot.conversation_id = p_run.conversation_id;
+  if not found then
+    return false;
+  end if;
+  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
+  update signalbox.slot s set run_id = null, generation = null
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and s.generation = p_run.generation;
+  delete from signalbox.slot s
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
+  return true;
+end $$;
+
 create function signalbox.bind_slot(p_conversation text, p_generation bigint, p_token_hash text, p_worker text)
 returns json
 language plpgsql as $$
@@ -231,23 +256,9 @@ begin
   if not found then
     return json_build_object('code', 'stale_generation');
   end if;
-  insert into signalbox.slot (token_hash, tenant_id, conversation_id, snapshot_hash, worker_id, run_id, generation,
-                              actor, bound_at)
-  values (p_token_hash, v_run.tenant_id, p_conversation, v_run.snapshot_hash, p_worker, v_run.id, p_generation,
-          v_run.actor, signalbox.clock())
-  on conflict (token_hash) do update
-  set snapshot_hash = excluded.snapshot_hash, worker_id = excluded.worker_id, run_id = excluded.run_id,
-      generation = excluded.generation, actor = excluded.actor, bound_at = excluded.bound_at
-  where slot.conversation_id = p_conversation;
-  if not found then
+  if not signalbox.put_slot(v_run, p_token_hash, p_worker) then
     return json_build_object('code', 'slot_unknown');
   end if;
-  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
-  update signalbox.slot s set run_id = null, generation = null
-  where s.conversation_id = p_conversation and s.token_hash <> p_token_hash and s.generation = p_generation;
-  delete from signalbox.slot s
-  where s.conversation_id = p_conversation and s.token_hash <> p_token_hash
-    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
   -- Nobody waits for the disk: a database that dies and forgets this binding denies the slot, and every commit of what
   -- the slot then does is durable and brings the binding with it.
   perform set_config('synchronous_commit', 'off', true);

@@ -1,4 +1,5 @@
 /** What the API reads and writes, apart from admission: one method, one tenant-scoped transaction. Wiring joins it to the store. */
+import { PlatformError } from "@signalbox/contract";
 import type {
   Actor,
   Agent,
@@ -10,6 +11,7 @@ import type {
   EventType,
   Message,
   PageQuery,
+  PlatformEvent,
   Run,
   SnapshotTool,
 } from "@signalbox/contract";
@@ -25,6 +27,13 @@ export interface StoredEvent {
   readonly runId: string | null;
   /** The event as JSON, ready to be sent. */
   readonly json: string;
+}
+
+/** An event of the log as it is sent. */
+export function storedEvent(event: PlatformEvent): StoredEvent {
+  const { sequence, type, runId } = event;
+  if (sequence === null) throw new PlatformError("internal", "The log holds an event without a sequence.");
+  return { sequence, type, runId, json: JSON.stringify(event) };
 }
 
 /** Whose things a caller sees: the tenant's, narrowed to one end user when the caller speaks for one. */

@@ -1,6 +1,8 @@
 /** Writes an event feed as SSE. A POST stream ends after its run's `run.finished`; a GET stream follows. */
+import type { LiveSubscription } from "@signalbox/core";
 import { eventFeed } from "./event-feed.ts";
 import type { RouteCall } from "./route.ts";
+import type { StoredEvent } from "./api-record.ts";
 import type { ApiServices } from "./services.ts";
 import { SseResponse } from "./sse-response.ts";
 
@@ -9,6 +11,8 @@ export interface StreamOptions {
   readonly after: number;
   readonly follow: boolean;
   readonly untilRun: string | null;
+  /** A subscription from before `known` was written, with what was written; otherwise both are found out here. */
+  readonly begun?: { readonly subscription: LiveSubscription; readonly known: readonly StoredEvent[] | null };
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -18,7 +22,7 @@ export async function streamEvents(
   options: StreamOptions,
 ): Promise<void> {
   // Subscribed before the first read of the record: what is committed in between rings.
-  using subscription = services.subscribe(options.conversationId);
+  using subscription = options.begun?.subscription ?? services.subscribe(options.conversationId);
   const sent = call.reply.getHeaders();
   call.reply.hijack();
   using response = new SseResponse(call.reply.raw, { ...stringHeaders(sent), ...options.headers });
@@ -31,6 +35,7 @@ export async function streamEvents(
     scope: call.caller.scope,
     conversationId: options.conversationId,
     after: options.after,
+    known: options.begun?.known ?? null,
     follow: options.follow,
     subscription,
     nowMs: () => Date.now(),

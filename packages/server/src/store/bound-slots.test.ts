@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { BoundSlots } from "./bound-slots.ts";
 
-function boundTo(snapshotHash: string) {
+function boundTo(snapshotHash: string, generation = 1) {
   const limits = { modelCallCount: 1, toolCallCount: 1, wallClockMs: 1 };
   const agent = {
     agentId: "agt_1",
@@ -11,8 +11,24 @@ function boundTo(snapshotHash: string) {
     instructions: "",
     model: "sim/x",
   };
-  return { snapshotHash, snapshot: { ...agent, maxOutputTokens: 1, tools: [], limits } };
+  return {
+    conversationId: "cnv_1",
+    generation,
+    snapshotHash,
+    snapshot: { ...agent, maxOutputTokens: 1, tools: [], limits },
+  };
 }
+
+it("knows under which generation a slot was bound last", () => {
+  const slots = new BoundSlots();
+  slots.note("slot", boundTo("h", 3));
+  expect(slots.has("slot", { conversationId: "cnv_1", generation: 3 })).toBe(true);
+  expect(slots.has("slot", { conversationId: "cnv_1", generation: 4 })).toBe(false);
+  expect(slots.has("slot", { conversationId: "cnv_2", generation: 3 })).toBe(false);
+  expect(slots.has("other", { conversationId: "cnv_1", generation: 3 })).toBe(false);
+  slots.note("slot", boundTo("h", 5));
+  expect(slots.has("slot", { conversationId: "cnv_1", generation: 3 })).toBe(false);
+});
 
 it("knows the newest snapshot of each slot, and forgets the slot that was bound the longest ago", () => {
   const slots = new BoundSlots();

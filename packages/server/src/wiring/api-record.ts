@@ -1,7 +1,14 @@
 /** Joins the API to the store: rows become what the outside sees, and what is missing becomes `not_found`. */
 import { PlatformError, type PageQuery } from "@signalbox/contract";
 import type { PinnedTool, ToolStore } from "@signalbox/core";
-import type { ApiRecord, Once, Page, Recorded, StoredAgent, StoredEvent } from "../api/api-record.ts";
+import {
+  storedEvent,
+  type ApiRecord,
+  type Once,
+  type Page,
+  type Recorded,
+  type StoredAgent,
+} from "../api/api-record.ts";
 import type { AgentQueries, AgentRow } from "../store/queries/agent-queries.ts";
 import type { AnsweringCache } from "../store/queries/answering-cache.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
@@ -112,10 +119,7 @@ function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "
         afterSequence: range.after,
         limit: range.limit,
       });
-      return events.map((event): StoredEvent => {
-        if (event.sequence === null) throw new PlatformError("internal", "The log holds an event without a sequence.");
-        return { sequence: event.sequence, type: event.type, runId: event.runId, json: JSON.stringify(event) };
-      });
+      return events.map(storedEvent);
     },
   };
 }

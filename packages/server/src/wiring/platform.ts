@@ -52,7 +52,6 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   const database = starting.use(await openDatabase({ url: config.databaseUrl ?? "", dataDir: config.dataDir }));
   const directConfig = directConfigOf(config, database);
   await migrate(directConfig);
-  const record = starting.use(openRecord({ config: database.pgConfig, directConfig, log }));
 
   const gateUrls = { modelUrl: "", toolUrl: "", recordUrl: "" };
   const stopping = new AbortController();
@@ -68,6 +67,8 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
       onRoom: () => supervisor?.wake(),
     }),
   );
+  const expectedSeat = workers.expectedSeat.bind(workers);
+  const record = starting.use(openRecord({ config: database.pgConfig, directConfig, log, expectedSeat }));
   supervisor = createRunSide({ record, workers, log });
   // Twice, since draining is idempotent: here for a start that fails, and below in its place among the others.
   starting.use(supervisor);

@@ -3,7 +3,7 @@ import type { AdmissionRecord, GateRecord, Log, OwnershipRecord } from "@signalb
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
-import { createAdmissionRecord } from "../channels/truth/admission-record.ts";
+import { createAdmissionRecord, type ExpectedSeat } from "../channels/truth/admission-record.ts";
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
@@ -34,6 +34,8 @@ export interface RecordOptions {
   /** Past any pooler: for presence and doorbells. */
   readonly directConfig: PgConfig;
   readonly log: Log;
+  /** The seat a run that is admitted here will most likely get. */
+  readonly expectedSeat: (conversationId: string, runtime: string) => ExpectedSeat | null;
 }
 
 export interface PlatformRecord extends AsyncDisposable {
@@ -77,9 +79,15 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       log,
     }),
   );
-  const tenants = new TenantDatabase(pools.app);
   return {
-    admission: createAdmissionRecord({ database: pools.app, snapshots, live, authority: processes }),
+    admission: createAdmissionRecord({
+      database: pools.app,
+      snapshots,
+      slots,
+      live,
+      authority: processes,
+      expectedSeat: options.expectedSeat,
+    }),
     ownership: createOwnershipRecord({ database: pools.run, events, live, snapshots, slots, authority: processes }),
     processes,
     gates: createGateRecord({
@@ -90,22 +98,27 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       transcript: createTranscriptRecord(pools.run),
     }),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
-    queries: {
-      agents: new AgentQueries(tenants),
-      answering: new AnsweringCache(new AnsweringQueries(pools.app), () => systemClock.monotonicMs()),
-      apiKeys: new ApiKeyQueries(tenants, pools.run),
-      conversations: new ConversationQueries(tenants),
-      events: new EventQueries(pools.app),
-      idempotency: new IdempotencyQueries(tenants),
-      messages: new MessageQueries(tenants),
-      runs: new RunQueries(tenants),
-      tools: new ToolQueries(tenants),
-    },
+    queries: queriesOf(pools),
     live,
     onSupervisorsRung: (listener) => bus.onSupervisorsRung(listener),
     ping: async () => {
       await pools.run.query("select 1");
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+function queriesOf(pools: StorePools): Queries {
+  const tenants = new TenantDatabase(pools.app);
+  return {
+    agents: new AgentQueries(tenants),
+    answering: new AnsweringCache(new AnsweringQueries(pools.app), () => systemClock.monotonicMs()),
+    apiKeys: new ApiKeyQueries(tenants, pools.run),
+    conversations: new ConversationQueries(tenants),
+    events: new EventQueries(pools.app),
+    idempotency: new IdempotencyQueries(tenants),
+    messages: new MessageQueries(tenants),
+    runs: new RunQueries(tenants),
+    tools: new ToolQueries(tenants),
   };
 }

@@ -213,6 +213,40 @@ describe("a seat", () => {
     expect((await world.workers.seat("cnv_1", "langgraph")).slotTokenHash).toBe(first.slotTokenHash);
   });
 
+  it("that was announced is the one that is given next, once", async () => {
+    await world.connect();
+    const expected = world.workers.expectedSeat("cnv_1", "langgraph");
+    expect(world.room).toBe(4);
+    const seat = await world.workers.seat("cnv_1", "langgraph");
+    expect([seat.workerId, seat.slotTokenHash]).toEqual([expected?.workerId, expected?.tokenHash]);
+    const another = await world.workers.seat("cnv_1", "langgraph");
+    expect(another.slotTokenHash).not.toBe(expected?.tokenHash);
+    expect(world.workers.expectedSeat("cnv_2", "claude_sdk")).toBeNull();
+  });
+
+  it("that was announced is another when its worker cannot take it any more", async () => {
+    const other = world.use(new ScriptedWorker());
+    other.incarnation = "w2";
+    other.room = 9;
+    await other.listen();
+    await world.connect();
+    await world.connect(other);
+    await expect.poll(() => world.room, PATIENTLY).toBe(13);
+    const expected = world.workers.expectedSeat("cnv_1", "langgraph");
+    expect(expected?.workerId).toBe("w2");
+    other.hangs = true;
+    await expect.poll(() => world.room, PATIENTLY).toBe(4);
+    const seat = await world.workers.seat("cnv_1", "langgraph");
+    expect([seat.workerId, seat.slotTokenHash === expected?.tokenHash]).toEqual(["w1", false]);
+  });
+
+  it("that is announced to a conversation with a warm session has the slot of that session", async () => {
+    await world.connect();
+    const first = await world.steppedSeat();
+    first.leave();
+    expect(world.workers.expectedSeat("cnv_1", "langgraph")?.tokenHash).toBe(first.slotTokenHash);
+  });
+
   it("is ended without complaint when there is nothing left to end", async () => {
     await world.connect();
     const seat = await world.seatWithSession();

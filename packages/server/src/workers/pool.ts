@@ -30,10 +30,20 @@ interface WarmSession {
   readonly openedAtMs: number;
 }
 
+interface Place {
+  readonly connection: WorkerConnection;
+  readonly slot: SlotToken;
+}
+
+/** Announced seats that are not taken are those of messages that had to wait; the oldest are forgotten. */
+const EXPECTED_MAX = 1_000;
+
 export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
   readonly #options: ConnectedWorkersOptions;
   readonly #connections = new Map<string, WorkerConnection>();
   readonly #warm = new Map<string, WarmSession>();
+  /** Seats that were announced to admission and not taken yet, by conversation. */
+  readonly #expected = new Map<string, Place & { readonly runtime: string }>();
 
   constructor(options: ConnectedWorkersOptions) {
     this.#options = options;
@@ -67,11 +77,29 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
     return room;
   }
 
+  /** The seat that will be given next for this conversation, if nothing happens in between; it is not taken yet. */
+  expectedSeat(
+    conversationId: string,
+    runtime: string,
+  ): { readonly tokenHash: string; readonly workerId: string } | null {
+    const place = this.#place(conversationId, runtime);
+    if (place === null) return null;
+    this.#expected.delete(conversationId);
+    this.#expected.set(conversationId, { ...place, runtime });
+    if (this.#expected.size > EXPECTED_MAX) {
+      const [oldest] = this.#expected.keys();
+      this.#expected.delete(oldest ?? "");
+    }
+    return { tokenHash: place.slot.hash, workerId: place.connection.id };
+  }
+
   seat(conversationId: string, runtime: string): Promise<Seat> {
-    const kept = this.#keptSession(conversationId, runtime);
-    const connection = kept?.connection ?? this.#roomiest(runtime);
-    if (connection === undefined) return Promise.reject(new PlatformError("no_worker"));
-    const slot = kept?.slot ?? RemoteSeat.mintSlot(this.#options.randomness);
+    const expected = this.#expected.get(conversationId);
+    this.#expected.delete(conversationId);
+    const isStill = expected?.runtime === runtime && isAble(expected.connection, runtime);
+    const place = isStill ? expected : this.#place(conversationId, runtime);
+    if (place === null) return Promise.reject(new PlatformError("no_worker"));
+    const { connection, slot } = place;
     const openedAtMs = (): number => this.#options.clock.monotonicMs();
     return Promise.resolve(
       new RemoteSeat({
@@ -111,24 +139,28 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
     await Promise.all([...this.#connections.values()].map((connection) => connection[Symbol.asyncDispose]()));
     this.#connections.clear();
     this.#warm.clear();
+    this.#expected.clear();
+  }
+
+  #place(conversationId: string, runtime: string): Place | null {
+    const kept = this.#keptSession(conversationId, runtime);
+    if (kept !== null) return kept;
+    const connection = this.#roomiest(runtime);
+    return connection === undefined ? null : { connection, slot: RemoteSeat.mintSlot(this.#options.randomness) };
   }
 
   /** The worker that keeps this conversation's session warm, if it can go on with it now. */
-  #keptSession(
-    conversationId: string,
-    runtime: string,
-  ): { readonly connection: WorkerConnection; readonly slot: SlotToken } | undefined {
+  #keptSession(conversationId: string, runtime: string): Place | null {
     const warm = this.#warm.get(conversationId);
-    if (warm === undefined || warm.runtime !== runtime) return undefined;
+    if (warm === undefined || warm.runtime !== runtime) return null;
     const connection = this.#connections.get(warm.workerId);
-    const able = connection !== undefined && connection.offers(runtime) && connection.freeRoom > 0;
-    return able ? { connection, slot: warm.slot } : undefined;
+    return connection !== undefined && isAble(connection, runtime) ? { connection, slot: warm.slot } : null;
   }
 
   #roomiest(runtime: string): WorkerConnection | undefined {
     let best: WorkerConnection | undefined;
     for (const connection of this.#connections.values()) {
-      if (!connection.offers(runtime) || connection.freeRoom === 0) continue;
+      if (!isAble(connection, runtime)) continue;
       if (best === undefined || connection.freeRoom > best.freeRoom) best = connection;
     }
     return best;
@@ -160,4 +192,8 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
       if (warm.workerId === connection.id) this.#warm.delete(conversationId);
     }
   }
+}
+
+function isAble(connection: WorkerConnection, runtime: string): boolean {
+  return connection.offers(runtime) && connection.freeRoom > 0;
 }

@@ -47,7 +47,8 @@ function admit(db: MemoryDatabase, command: AdmitCommand): Admission {
     const { key, bodyHash } = command.idempotency;
     db.idempotency.set(`${command.tenantId} ${key}`, { bodyHash, messageId, runId, accepted, position, cursor });
   }
-  return { kind: "admitted", messageId, runId, accepted, position, cursor, claim };
+  const events = db.eventsOf(conversation.id).filter(({ sequence }) => sequence !== null && sequence > cursor);
+  return { kind: "admitted", messageId, runId, accepted, position, cursor, claim, events };
 }
 
 function replayed(db: MemoryDatabase, command: AdmitCommand): Admission | null {
@@ -56,7 +57,7 @@ function replayed(db: MemoryDatabase, command: AdmitCommand): Admission | null {
   if (known === undefined || db.sabotage === "idempotency_forgotten") return null;
   const { bodyHash, ...answer } = known;
   if (bodyHash !== command.idempotency.bodyHash) throw new PlatformError("idempotency_key_reused");
-  return { kind: "replayed", ...answer, claim: null };
+  return { kind: "replayed", ...answer, claim: null, events: [] };
 }
 
 function refuseWhenBusy(runs: readonly RunRow[], command: AdmitCommand, position: number): void {

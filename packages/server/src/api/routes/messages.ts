@@ -9,7 +9,7 @@ import {
 } from "@signalbox/contract";
 import type { Admission, AgentRevision } from "@signalbox/core";
 import { prefersStream } from "../accept.ts";
-import type { Scope } from "../api-record.ts";
+import { storedEvent, type Scope } from "../api-record.ts";
 import { postKey } from "../idempotency.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { demandTools } from "../pinned-tools.ts";
@@ -42,26 +42,37 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
 
 async function send(services: ApiServices, call: SendCall): Promise<Answer | typeof HIJACKED> {
   const conversation = conversationId(call.params.conversation);
+  if (prefersStream(call.headers.accept)) return sendAndStream(services, call, conversation);
   const admission = await admit(services, conversation, call);
   const url = eventsUrl(conversation, admission.cursor);
-  const headers = {
-    location: `/v1/runs/${admission.runId}`,
-    ...(admission.kind === "replayed" ? { "idempotent-replayed": "true" } : {}),
-  };
-  if (prefersStream(call.headers.accept)) {
-    await streamEvents(services, call, {
-      conversationId: conversation,
-      after: admission.cursor,
-      follow: true,
-      untilRun: admission.runId,
-      headers: { ...headers, "content-location": url },
-    });
-    return HIJACKED;
-  }
+  const headers = headersOf(admission);
   const { accepted, messageId, runId } = admission;
   const shown = await services.record.accepted(call.caller.scope, { messageId, runId });
   const run = acknowledgedRun(shown.run, accepted);
   return { status: 202, body: { message: shown.message, run, accepted, eventsUrl: url }, headers };
+}
+
+/** Subscribed before the message is admitted, so that what admission wrote need not be read again. */
+async function sendAndStream(services: ApiServices, call: SendCall, conversation: string): Promise<typeof HIJACKED> {
+  using subscription = services.subscribe(conversation);
+  const admission = await admit(services, conversation, call);
+  const { cursor, runId } = admission;
+  await streamEvents(services, call, {
+    conversationId: conversation,
+    after: cursor,
+    follow: true,
+    untilRun: runId,
+    begun: { subscription, known: admission.kind === "admitted" ? admission.events.map(storedEvent) : null },
+    headers: { ...headersOf(admission), "content-location": eventsUrl(conversation, cursor) },
+  });
+  return HIJACKED;
+}
+
+function headersOf(admission: Admission): Readonly<Record<string, string>> {
+  return {
+    location: `/v1/runs/${admission.runId}`,
+    ...(admission.kind === "replayed" ? { "idempotent-replayed": "true" } : {}),
+  };
 }
 
 async function admit(services: ApiServices, conversation: string, call: SendCall): Promise<Admission> {

@@ -8,8 +8,10 @@ import type {
   CancelOutcome,
   LiveChannel,
 } from "@signalbox/core";
+import type { BoundSlots } from "../../store/bound-slots.ts";
 import { actorText } from "../../store/actor-text.ts";
 import { violatedConstraint } from "../../store/database-errors.ts";
+import { eventOf, type EventRow } from "../../store/queries/event-queries.ts";
 import { askRecord, jsonText, type Queryable, type RecordValue } from "../../store/record-call.ts";
 import type { SnapshotCache } from "../../store/snapshot-cache.ts";
 import { ADMIT, REQUEST_CANCEL } from "../../store/statements/record-statements.ts";
@@ -23,6 +25,14 @@ export interface AdmissionRecordParts {
   readonly live: Pick<LiveChannel, "ring">;
   /** `null` in a process that drives no runs. */
   readonly authority: Authority | null;
+  /** The seat the run will most likely get here, so that its slot is bound with the claim. */
+  readonly expectedSeat: (conversationId: string, runtime: string) => ExpectedSeat | null;
+  readonly slots: Pick<BoundSlots, "note">;
+}
+
+export interface ExpectedSeat {
+  readonly tokenHash: string;
+  readonly workerId: string;
 }
 
 export function createAdmissionRecord(parts: AdmissionRecordParts): AdmissionRecord {
@@ -40,18 +50,26 @@ interface AdmitAnswer {
   readonly position: number;
   readonly cursor: number;
   readonly claim: ClaimFacts | null;
+  /** Whether the expected seat's slot was bound to the claimed run. */
+  readonly bound?: boolean;
   readonly sequence?: number;
+  readonly events?: readonly EventRow[];
 }
 
 async function admit(parts: AdmissionRecordParts, command: AdmitCommand): Promise<Admission> {
   const { tenantId, conversationId, snapshot, snapshotHash } = command;
-  const answer = await submit(parts, command);
-  const { kind, messageId, runId, accepted, position, cursor, claim, sequence } = answer;
+  const claims = command.claimFor !== null && parts.authority?.holds(command.claimFor) === true;
+  const seat = claims ? parts.expectedSeat(conversationId, snapshot.runtime) : null;
+  const answer = await submit(parts, command, { claimFor: claims ? command.claimFor : null, seat });
+  const { kind, messageId, runId, accepted, position, cursor, claim, sequence, events = [] } = answer;
   if (kind === "admitted") {
     parts.snapshots.put(tenantId, snapshotHash, snapshot);
   }
   if (sequence !== undefined) {
     parts.live.ring(conversationId, sequence);
+  }
+  if (claim !== null && seat !== null && answer.bound === true) {
+    parts.slots.note(seat.tokenHash, { conversationId, generation: claim.generation, snapshot, snapshotHash });
   }
   return {
     kind,
@@ -61,19 +79,26 @@ async function admit(parts: AdmissionRecordParts, command: AdmitCommand): Promis
     position,
     cursor,
     claim: claim === null ? null : claimOf(claim, snapshot),
+    events: events.map((row) => eventOf(row, conversationId)),
   };
 }
 
+/** Who claims the run in the same transaction, and the seat it will have; both `null` when nobody does. */
+interface ForWhom {
+  readonly claimFor: number | null;
+  readonly seat: ExpectedSeat | null;
+}
+
 /** A snapshot travels once; when the record lost it since (a restore), it travels again. */
-async function submit(parts: AdmissionRecordParts, command: AdmitCommand): Promise<AdmitAnswer> {
+async function submit(parts: AdmissionRecordParts, command: AdmitCommand, forWhom: ForWhom): Promise<AdmitAnswer> {
   const { tenantId, snapshotHash } = command;
   const known = parts.snapshots.has(tenantId, snapshotHash);
-  const first = await ask(parts, command, !known);
+  const first = await ask(parts, command, { ...forWhom, withSnapshot: !known });
   if (first !== "snapshot_missing") {
     return first;
   }
   parts.snapshots.forget(tenantId, snapshotHash);
-  const second = await ask(parts, command, true);
+  const second = await ask(parts, command, { ...forWhom, withSnapshot: true });
   if (second === "snapshot_missing") {
     throw new PlatformError("internal", undefined, { cause: new Error("the record kept no snapshot") });
   }
@@ -81,14 +106,12 @@ async function submit(parts: AdmissionRecordParts, command: AdmitCommand): Promi
 }
 
 async function ask(
-  { database, authority }: AdmissionRecordParts,
+  { database }: AdmissionRecordParts,
   command: AdmitCommand,
-  withSnapshot: boolean,
+  how: ForWhom & { readonly withSnapshot: boolean },
 ): Promise<AdmitAnswer | "snapshot_missing"> {
-  const { claimFor } = command;
-  const claims = claimFor !== null && authority?.holds(claimFor) === true;
   try {
-    const values = admitValues(command, { withSnapshot, claimFor: claims ? claimFor : null });
+    const values = admitValues(command, how);
     const answer = await askRecord<AdmitAnswer | { readonly missing: true }>(database, ADMIT, values);
     return "missing" in answer ? "snapshot_missing" : answer;
   } catch (thrown) {
@@ -101,10 +124,7 @@ async function ask(
   }
 }
 
-function admitValues(
-  command: AdmitCommand,
-  how: { readonly withSnapshot: boolean; readonly claimFor: number | null },
-): readonly RecordValue[] {
+function admitValues(command: AdmitCommand, how: ForWhom & { readonly withSnapshot: boolean }): readonly RecordValue[] {
   const { snapshot, idempotency } = command;
   const { modelCallCount, toolCallCount, wallClockMs } = snapshot.limits;
   return [
@@ -132,6 +152,8 @@ function admitValues(
     idempotency?.bodyHash ?? null,
     command.queueLimit,
     how.claimFor,
+    how.seat?.tokenHash ?? null,
+    how.seat?.workerId ?? null,
   ];
 }
 

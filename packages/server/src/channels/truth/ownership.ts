@@ -19,8 +19,8 @@ export interface OwnershipParts {
   readonly database: Queryable;
   readonly events: GroupCommit;
   readonly live: Pick<LiveChannel, "ring">;
-  /** Told of every slot that is bound here. */
-  readonly slots: Pick<BoundSlots, "note">;
+  /** The slots that were bound here. */
+  readonly slots: Pick<BoundSlots, "note" | "has">;
 }
 
 export class PostgresOwnership implements Ownership {
@@ -34,6 +34,10 @@ export class PostgresOwnership implements Ownership {
 
   async bindSlot(slot: { readonly tokenHash: string; readonly workerId: string }): Promise<void> {
     const { conversationId, generation } = this.claim;
+    // Admission may have bound it in the transaction that claimed the run.
+    if (this.#parts.slots.has(slot.tokenHash, this.claim)) {
+      return;
+    }
     await askRecord(this.#parts.database, BIND_SLOT, [conversationId, generation, slot.tokenHash, slot.workerId]);
     this.#parts.slots.note(slot.tokenHash, this.claim);
   }

@@ -33,7 +33,7 @@ export class EventQueries {
     range: { readonly afterSequence: number; readonly limit: number },
   ): Promise<readonly PlatformEvent[]> {
     const values = [viewer.tenantId, viewer.user, conversationId, range.afterSequence, range.limit];
-    const rows = await this.#query<EventRecord>(READ_EVENTS, values);
+    const rows = await this.#query<EventRow>(READ_EVENTS, values);
     return rows.map((row) => eventOf(row, conversationId));
   }
 
@@ -46,7 +46,8 @@ export class EventQueries {
   }
 }
 
-interface EventRecord {
+/** A row of the log; `at` is a time, or its text where the row came as JSON. */
+export interface EventRow {
   readonly sequence: number;
   readonly item_id: string;
   readonly revision: number;
@@ -56,10 +57,10 @@ interface EventRecord {
   readonly trace_id: string | null;
   readonly generation: number;
   readonly data: string;
-  readonly at: Date;
+  readonly at: Date | string;
 }
 
-function eventOf(row: EventRecord, conversationId: string): PlatformEvent {
+export function eventOf(row: EventRow, conversationId: string): PlatformEvent {
   // The writers of the log are typed; what they stored is an event of this type.
   return {
     type: row.type,
@@ -71,7 +72,7 @@ function eventOf(row: EventRecord, conversationId: string): PlatformEvent {
     turnId: row.turn_id,
     traceId: row.trace_id,
     generation: row.generation,
-    at: row.at.toISOString(),
+    at: (typeof row.at === "string" ? new Date(row.at) : row.at).toISOString(),
     ...(JSON.parse(row.data) as object),
   } as PlatformEvent;
 }

@@ -10,7 +10,7 @@ function call(name: string, parameterCount: number): RecordStatement {
 }
 
 export const ANSWERING = call("answering", 3);
-export const ADMIT = call("admit", 24);
+export const ADMIT = call("admit", 26);
 export const REQUEST_CANCEL = call("request_cancel", 4);
 
 export const CLAIM = call("claim", 3);
