@@ -24,19 +24,20 @@ const RUNTIME_WAIT_MS = 30_000;
 const STOP_WAIT_MS = 30_000;
 const startedAtMs = performance.now();
 
-const { values: flags } = parseArgs({
-  options: {
-    once: { type: "boolean" },
-    port: { type: "string" },
-    "data-dir": { type: "string" },
-    question: { type: "string" },
-  },
-});
+const OPTIONS = {
+  once: { type: "boolean" },
+  port: { type: "string" },
+  "data-dir": { type: "string" },
+  question: { type: "string" },
+} as const;
+const flags = readFlags();
 
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interrupted.abort());
 // Whoever started this holds the other end of a channel: when they are gone, so is the reason to go on.
 process.on("disconnect", () => interrupted.abort());
+// Listening alone must not keep this process: when the work is done, it ends.
+process.channel?.unref();
 const children: ChildProcess[] = [];
 const scratch = mkdtempSync(join(tmpdir(), "signalbox-start-"));
 
@@ -63,6 +64,7 @@ async function run(): Promise<number> {
   }
   const model = await chooseModel({ environment: process.env, startSim });
   say(model.disclosure);
+  say("Starting the database, the platform and one worker per runtime …");
   const platform = await startPlatform(port, model);
   if (platform === null) return interrupted.signal.aborted ? 0 : 1;
   const client = new Signalbox(platform);
@@ -85,6 +87,16 @@ async function run(): Promise<number> {
   say(`Ctrl-C drains and stops.`);
   await Promise.race([aborted(interrupted.signal), once(platform.child, "exit")]);
   return interrupted.signal.aborted ? 0 : 1;
+}
+
+function readFlags() {
+  try {
+    return parseArgs({ options: OPTIONS }).values;
+  } catch (thrown) {
+    say(thrown instanceof Error ? thrown.message : String(thrown));
+    say("npm start takes: -- [--once] [--port 4620] [--data-dir .signalbox] [--question TEXT]");
+    process.exit(2);
+  }
 }
 
 interface StartedPlatform {

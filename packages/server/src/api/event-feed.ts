@@ -5,7 +5,7 @@
  */
 import type { LiveDelta } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
-import type { ApiRecord, Scope, StoredEvent } from "./api-record.ts";
+import type { ApiRecord, Scope } from "./api-record.ts";
 
 const PAGE = 500;
 
@@ -22,8 +22,6 @@ export interface FeedOptions {
   readonly scope: Scope;
   readonly conversationId: string;
   readonly after: number;
-  /** What is known to stand in the log after `after`, so that it need not be read; `null`: read it. */
-  readonly known: readonly StoredEvent[] | null;
   readonly follow: boolean;
   readonly subscription: LiveSubscription;
   readonly nowMs: () => number;
@@ -33,11 +31,8 @@ export interface FeedOptions {
 export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, void, undefined> {
   const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
-  let { known } = options;
   for (;;) {
-    const rows =
-      known ?? (await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE }));
-    known = null;
+    const rows = await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE });
     for (const row of rows) {
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };

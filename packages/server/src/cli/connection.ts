@@ -15,7 +15,7 @@ export function devFilePath(dataDir: string): string {
   return join(dataDir, "dev.json");
 }
 
-function readDevFile(dataDir: string): DevFile | null {
+export function readDevFile(dataDir: string): DevFile | null {
   try {
     return devFileSchema.parse(JSON.parse(readFileSync(devFilePath(dataDir), "utf8")));
   } catch {

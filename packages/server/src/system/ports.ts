@@ -13,10 +13,14 @@ export const systemClock: Clock = {
         clearTimeout(timer);
         resolve("aborted");
       };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve("elapsed");
-      }, delayMs);
+      const timer = setTimeout(
+        () => {
+          signal?.removeEventListener("abort", onAbort);
+          resolve("elapsed");
+          // What is overdue is due now.
+        },
+        Math.max(0, delayMs),
+      );
       signal?.addEventListener("abort", onAbort, { once: true });
     });
   },

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
-import { devFilePath, type DevFile } from "../connection.ts";
+import { devFilePath, readDevFile, type DevFile } from "../connection.ts";
 import { executorOf, RUNTIMES } from "../executors.ts";
 import { WorkerChildren } from "../worker-children.ts";
 import { SERVER_OPTIONS, serverConfigOf, untilInterrupted } from "./serve.ts";
@@ -42,12 +42,28 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
   },
 };
 
+/** One file per data directory: the first platform that lives keeps it, so that commands find one that stays. */
 function leaveDevFile(dataDir: string, file: DevFile): Disposable {
+  const known = readDevFile(dataDir);
+  if (known !== null && known.pid !== file.pid && lives(known.pid)) return { [Symbol.dispose]: () => undefined };
   const path = devFilePath(dataDir);
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path, JSON.stringify(file), { mode: 0o600 });
   chmodSync(path, 0o600);
-  return { [Symbol.dispose]: () => rmSync(path, { force: true }) };
+  return {
+    [Symbol.dispose]: () => {
+      if (readDevFile(dataDir)?.pid === file.pid) rmSync(path, { force: true });
+    },
+  };
+}
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function announce(call: CommandCall, platform: Platform, file: DevFile): void {
