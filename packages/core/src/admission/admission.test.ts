@@ -54,6 +54,7 @@ function admissionWith(answer: (command: AdmitCommand) => Partial<Admission>) {
         position: 0,
         cursor: 0,
         claim: null,
+        events: [],
         ...answer(command),
       };
     },

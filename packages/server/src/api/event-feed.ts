@@ -5,7 +5,7 @@
  */
 import type { LiveDelta } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
-import type { ApiRecord, Scope } from "./api-record.ts";
+import type { ApiRecord, Scope, StoredEvent } from "./api-record.ts";
 
 const PAGE = 500;
 
@@ -22,6 +22,8 @@ export interface FeedOptions {
   readonly scope: Scope;
   readonly conversationId: string;
   readonly after: number;
+  /** What is known to stand in the log after `after`, so that it need not be read; `null`: read it. */
+  readonly known: readonly StoredEvent[] | null;
   readonly follow: boolean;
   readonly subscription: LiveSubscription;
   readonly nowMs: () => number;
@@ -31,8 +33,11 @@ export interface FeedOptions {
 export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, void, undefined> {
   const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
+  let { known } = options;
   for (;;) {
-    const rows = await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE });
+    const rows =
+      known ?? (await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE }));
+    known = null;
     for (const row of rows) {
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };
