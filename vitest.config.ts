@@ -18,7 +18,7 @@ const kinds: readonly Kind[] = [
   {
     name: "unit",
     include: ["packages/*/src/**/*.test.ts", "tools/**/*.test.ts", "scripts/**/*.test.ts"],
-    timeoutMs: 5_000,
+    timeoutMs: 20_000,
   },
   { name: "walkthrough", include: ["tests/walkthrough/**/*.test.ts"], timeoutMs: 60_000, database: true },
   { name: "simulation", include: ["tests/simulation/**/*.test.ts"], timeoutMs: 60_000 },
