@@ -2,20 +2,11 @@
  * What a user sees when processes die for real: the message they were answered 202 for is answered, and their stream
  * goes on from where it was.
  */
-import { Signalbox, type ConversationHandle } from "@signalbox/client";
+import type { ConversationHandle } from "@signalbox/client";
 import type { PlatformEvent } from "@signalbox/contract";
-import { startSim } from "@signalbox/testkit";
 import { afterEach, describe, expect, test } from "vitest";
-import { cloneDatabase } from "../../setup/clone-database.ts";
-import {
-  issueKey,
-  platformFacts,
-  serve,
-  startWorkerProcess,
-  type RealProcess,
-  type Served,
-} from "../../setup/real-processes.ts";
-import { until } from "../../setup/until.ts";
+import type { Served } from "../../setup/real-processes.ts";
+import { conversationWith, setStage } from "./stage.ts";
 
 const RUNTIMES = ["langgraph", "claude_sdk"] as const;
 const SLOW_ANSWER = "[[sim:tokens 60]] [[sim:slow 50]] Tell me something long.";
@@ -27,47 +18,9 @@ afterEach(async () => {
   stack = new AsyncDisposableStack();
 });
 
-interface Stage {
-  readonly served: Served;
-  readonly client: Signalbox;
-  restart(): Promise<Served>;
-  worker(runtime: string): RealProcess;
-}
-
-async function setStage(): Promise<Stage> {
-  const database = stack.use(await cloneDatabase());
-  const sim = stack.use(await startSim({ ids: "unique" }));
-  const facts = stack.use(platformFacts({ databaseUrl: database.url, simUrl: sim.url }));
-  const apiKey = await issueKey(facts);
-  const served = await serve(facts);
-  stack.use(served.process);
-  const portOf = (url: string): number => Number(new URL(url).port);
-  return {
-    served,
-    client: new Signalbox({ url: served.url, apiKey }),
-    async restart() {
-      const again = await serve(facts, { port: portOf(served.url), gatesPort: portOf(served.gatesUrl) });
-      stack.use(again.process);
-      return again;
-    },
-    worker: (runtime) => stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime })),
-  };
-}
-
-async function conversationWith(client: Signalbox, runtime: string): Promise<ConversationHandle> {
-  await until(
-    `a worker with ${runtime}`,
-    async () => (await client.runtimes()).some((each) => each.name === runtime && each.available),
-    30_000,
-  );
-  const agent = `slow-${runtime.replace("_", "-")}`;
-  await client.agents.create({ name: agent, runtime, model: "sim/extractive-1", instructions: "Answer." });
-  return client.conversations.create({ agent });
-}
-
 describe.each(RUNTIMES)("%s", (runtime) => {
   test("a worker killed while it streams: another finishes the run, the stream goes on without gap or repetition", async () => {
-    const stage = await setStage();
+    const stage = await setStage(stack);
     const first = stage.worker(runtime);
     const conversation = await conversationWith(stage.client, runtime);
     const run = await conversation.send(SLOW_ANSWER);
@@ -89,7 +42,7 @@ describe.each(RUNTIMES)("%s", (runtime) => {
   });
 
   test("a platform killed while it streams: after its restart the acknowledged message is answered", async () => {
-    const stage = await setStage();
+    const stage = await setStage(stack);
     stage.worker(runtime);
     const conversation = await conversationWith(stage.client, runtime);
     const run = await conversation.send(SLOW_ANSWER);

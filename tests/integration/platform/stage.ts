@@ -1,0 +1,61 @@
+/** A platform of real processes over a database and a simulated model of its own, for one test. */
+import { Signalbox, type ConversationHandle } from "@signalbox/client";
+import { startSim } from "@signalbox/testkit";
+import { cloneDatabase } from "../../setup/clone-database.ts";
+import {
+  issueKey,
+  platformFacts,
+  serve,
+  startWorkerProcess,
+  type RealProcess,
+  type Served,
+} from "../../setup/real-processes.ts";
+import { until } from "../../setup/until.ts";
+
+export interface Stage {
+  readonly served: Served;
+  readonly client: Signalbox;
+  /** The platform once more, at the same address. */
+  restart(): Promise<Served>;
+  worker(runtime: string): RealProcess;
+}
+
+/** Everything it starts ends with `stack`. */
+export async function setStage(
+  stack: AsyncDisposableStack,
+  options: { readonly toolServers?: Readonly<Record<string, unknown>> } = {},
+): Promise<Stage> {
+  const database = stack.use(await cloneDatabase());
+  const sim = stack.use(await startSim({ ids: "unique" }));
+  const facts = stack.use(platformFacts({ databaseUrl: database.url, simUrl: sim.url, ...options }));
+  const apiKey = await issueKey(facts);
+  const served = await serve(facts);
+  stack.use(served.process);
+  const portOf = (url: string): number => Number(new URL(url).port);
+  return {
+    served,
+    client: new Signalbox({ url: served.url, apiKey }),
+    async restart() {
+      const again = await serve(facts, { port: portOf(served.url), gatesPort: portOf(served.gatesUrl) });
+      stack.use(again.process);
+      return again;
+    },
+    worker: (runtime) => stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime })),
+  };
+}
+
+/** A conversation with a new agent, once a worker offers its runtime. */
+export async function conversationWith(
+  client: Signalbox,
+  runtime: string,
+  tools: readonly string[] = [],
+): Promise<ConversationHandle> {
+  await until(
+    `a worker with ${runtime}`,
+    async () => (await client.runtimes()).some((each) => each.name === runtime && each.available),
+    30_000,
+  );
+  const name = `agent-${runtime.replace("_", "-")}`;
+  await client.agents.create({ name, runtime, model: "sim/extractive-1", instructions: "Answer.", tools: [...tools] });
+  return client.conversations.create({ agent: name });
+}
