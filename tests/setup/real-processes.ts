@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BINARY = join(ROOT, "packages/server/dist/main.js");
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const EXIT_MS = 25_000;
 const KEPT_OUTPUT_CHARS = 20_000;
 
@@ -126,8 +126,13 @@ export async function serve(
     ],
     environmentOf(facts),
   );
-  const ready = JSON.parse(await child.firstLine()) as { readonly url: string; readonly gatesUrl: string };
-  return { url: ready.url, gatesUrl: ready.gatesUrl, process: child };
+  try {
+    const ready = JSON.parse(await child.firstLine()) as { readonly url: string; readonly gatesUrl: string };
+    return { url: ready.url, gatesUrl: ready.gatesUrl, process: child };
+  } catch (thrown) {
+    await child.kill("SIGKILL");
+    throw thrown;
+  }
 }
 
 export function startWorkerProcess(
