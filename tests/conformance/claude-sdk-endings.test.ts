@@ -62,7 +62,7 @@ const ENDINGS: readonly Ending[] = [
   { name: "a request that is too large", reply: refusedBy(413, "Too large."), code: "payload_too_large", maxCalls: 3 },
   { name: "a limited rate", reply: refusedBy(429, "Slow down."), code: "provider_rate_limited", maxCalls: 3 },
   { name: "an overloaded provider", reply: refusedBy(529, "Overloaded."), code: "provider_overloaded", maxCalls: 3 },
-  { name: "a failing provider", reply: refusedBy(500, "Boom."), code: "provider_error", maxCalls: 3 },
+  { name: "a failing provider", reply: refusedBy(500, "Boom."), code: "provider_failed", maxCalls: 3 },
   {
     name: "an error event inside the stream",
     reply: { events: [started, begun, partial, errorEvent("api_error", "Upstream failed.")] },
