@@ -31,5 +31,6 @@ export { MESSAGE_BYTES_MAX } from "./limits.ts";
 export { lineLog, type WorkerLog, type WorkerLogLevel } from "./log.ts";
 export { createTranscriptLog } from "./record-client.ts";
 export { fromConnectError, toConnectError } from "./rpc-errors.ts";
+export { sweepScratch } from "./scratch.ts";
 export { runWorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 export { startWorker, workerRoutes, type Worker, type WorkerOptions } from "./worker.ts";

@@ -15,13 +15,21 @@ export interface Scratch extends AsyncDisposable {
 }
 
 export async function makeScratch(root: string = tmpdir()): Promise<Scratch> {
-  const home = `${PREFIX}-${processSpace()}`;
-  await sweep(root, home);
-  const path = await mkdtemp(join(root, `${home}-${process.pid}-`));
+  await sweepScratch(root);
+  const path = await mkdtemp(join(root, `${homeName()}-${process.pid}-`));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-async function sweep(root: string, home: string): Promise<void> {
+function homeName(): string {
+  return `${PREFIX}-${processSpace()}`;
+}
+
+/**
+ * Removes what workers left behind that were killed, below `root`, by default the system's temporary folder. Every
+ * worker does so when it starts; whoever starts workers may do so when the last one has ended.
+ */
+export async function sweepScratch(root: string = tmpdir()): Promise<void> {
+  const home = homeName();
   for (const name of await readdir(root)) {
     if (!name.startsWith(`${home}-`)) {
       continue;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "@signalbox/core";
@@ -101,6 +101,20 @@ it("all of them are gone at the end, and none comes back", async () => {
   await children[Symbol.asyncDispose]();
   expect(starts().map(({ pid }) => lives(pid))).toEqual([false, false]);
   expect(warnings).toEqual([]);
+});
+
+it("leaves nothing on disk of one that was killed", async () => {
+  const scratch = new URL("../../../worker/src/scratch.ts", import.meta.url).href;
+  const making = `await (await import(${JSON.stringify(scratch)})).makeScratch(); ${WAIT}`;
+  const left = (): readonly string[] => readdirSync(folder).filter((name) => name.startsWith("signalbox-worker-"));
+  const children = new WorkerChildren({ binary: binary(making), environment: { TMPDIR: folder } });
+  children.start("langgraph", home, 60_000);
+  await expect.poll(() => left().length, PATIENTLY).toBe(1);
+  for (const { pid } of starts()) process.kill(pid, "SIGKILL");
+  await expect.poll(() => warnings.length, PATIENTLY).toBe(1);
+  expect(left()).toHaveLength(1);
+  await children[Symbol.asyncDispose]();
+  expect(left()).toEqual([]);
 });
 
 it("one that cannot be started at all keeps nobody from stopping", async () => {

@@ -80,6 +80,10 @@ export class WorkerChildren implements AsyncDisposable {
     this.#stopping = true;
     for (const timer of this.#timers) clearTimeout(timer);
     await Promise.all([...this.#children.values()].map((child) => stop(child)));
+    // A worker that was killed could not put its folder away, and no other one may start here soon. Loaded only now:
+    // no command waits for it.
+    const { sweepScratch } = await import("@signalbox/worker");
+    await sweepScratch(this.#options.environment.TMPDIR);
   }
 }
 
