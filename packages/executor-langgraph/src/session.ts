@@ -14,7 +14,7 @@ import {
   type StepResult,
   type TranscriptEntry,
 } from "@signalbox/worker";
-import { buildGraph, type AgentGraph } from "./graph.ts";
+import { buildGraph, type AgentGraph, type GraphParts } from "./graph.ts";
 import { textOf, userMessage, type Message } from "./message.ts";
 import { isCutOff, ModelCaller } from "./model-caller.ts";
 import type { Emit } from "./spoken-message.ts";
@@ -51,7 +51,8 @@ class LanggraphSession implements EngineSession {
   readonly #context: SessionContext;
   readonly #saver: TranscriptSaver;
   readonly #model: ModelCaller;
-  readonly #graph: AgentGraph;
+  readonly #graphParts: GraphParts;
+  #builtGraph: AgentGraph | null = null;
   readonly #recursionLimit: number;
   #scope: StepScope | null = null;
   /** Messages a rebuilt session starts with; they enter the state with the first input. */
@@ -66,13 +67,19 @@ class LanggraphSession implements EngineSession {
       keep: "newest",
     });
     this.#model = new ModelCaller(new ModelClient(parts.connections, gates.model, slotToken), snapshot);
-    this.#graph = buildGraph({
+    this.#graphParts = {
       model: this.#model,
       tools: new ToolClient(parts.connections, { toolUrl: gates.tool, slotToken }, parts.client),
       saver: this.#saver,
       scope: () => this.#running(),
-    });
+    };
     this.#recursionLimit = SUPERSTEPS_PER_MODEL_CALL * snapshot.limits.modelCallCount;
+  }
+
+  /** Built when it is first needed, which is after the first token. */
+  #graph(): AgentGraph {
+    this.#builtGraph ??= buildGraph(this.#graphParts);
+    return this.#builtGraph;
   }
 
   get leaf(): string | null {
@@ -140,7 +147,7 @@ class LanggraphSession implements EngineSession {
     for (let turns = 0; turns < TURNS_UNTIL_SENT; turns += 1) {
       await turnOfEventLoop();
     }
-    await this.#graph.invoke(
+    await this.#graph().invoke(
       { messages },
       {
         ...this.#place(),
@@ -204,11 +211,11 @@ class LanggraphSession implements EngineSession {
 
   /** Takes in what open nodes have written, and `unfinished` where the model was to speak; makes it durable. */
   async #keep(unfinished: readonly Message[]): Promise<void> {
-    const { tasks: open } = await this.#graph.getState(this.#place());
+    const { tasks: open } = await this.#graph().getState(this.#place());
     if (open.some((each) => each.name === "tools")) {
-      await this.#graph.updateState(this.#place(), { messages: [] }, "tools");
+      await this.#graph().updateState(this.#place(), { messages: [] }, "tools");
     } else if (unfinished.length > 0) {
-      await this.#graph.updateState(this.#place(), { messages: unfinished }, "model");
+      await this.#graph().updateState(this.#place(), { messages: unfinished }, "model");
     } else {
       await this.#saver.flush(this.#context.conversationId);
     }

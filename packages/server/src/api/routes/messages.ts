@@ -1,4 +1,5 @@
 /** Sending a message: the intent is narrowed by name, admitted in one transaction, and only then acknowledged. */
+import { setImmediate as turnOfEventLoop } from "node:timers/promises";
 import {
   acceptedMessageSchema,
   isId,
@@ -57,6 +58,8 @@ async function sendAndStream(services: ApiServices, call: SendCall, conversation
   using subscription = services.subscribe(conversation);
   const admission = await admit(services, conversation, call);
   const { cursor, runId } = admission;
+  // What admission set going leaves the process first.
+  await turnOfEventLoop();
   await streamEvents(services, call, {
     conversationId: conversation,
     after: cursor,
