@@ -34,8 +34,10 @@ export interface Supervisor extends Handover, AsyncDisposable {
    * while it is `null`.
    */
   process(): number | null;
-  /** Something may be claimable, a cancel may be marked, or a worker has room: look now. Cheap; coalesced. */
+  /** Something may be claimable, a cancel may be marked, or a worker has come: look now. Cheap; coalesced. */
   wake(): void;
+  /** A place was left. Looks only when something may have been waiting for one, so that quiet times ask nothing. */
+  roomGrew(): void;
   /** What this process drives at the moment. */
   driving(): readonly Held[];
   /**

@@ -109,6 +109,32 @@ describe("a supervisor", () => {
     expect(runs.map(stateOf).toSorted()).toEqual(["admitted", "running", "running"]);
   });
 
+  it("looks when a place was left and something may have waited for it, and not otherwise", async () => {
+    const looks: number[] = [];
+    const { claim } = memoryOwnershipRecord(db);
+    const counting: OwnershipRecord["claim"] = (request) => (looks.push(time.clock.monotonicMs()), claim(request));
+    const { supervisor } = await supervise({ room: 1 }, { record: { claim: counting } });
+    await time.pass(10);
+    supervisor.roomGrew();
+    await time.pass(10);
+    expect(looks).toHaveLength(1);
+    const promised = supervisor.reserve("langgraph");
+    const waiting = await admitted("cnv_a");
+    expect(supervisor.reserve("langgraph")).toBeNull();
+    promised?.free();
+    supervisor.roomGrew();
+    await time.pass(1);
+    expect(stateOf(waiting)).toBe("completed answered");
+    const asked = looks.length;
+    const claimed = supervisor.reserve("langgraph");
+    const command = { ...commandFor("cnv_a"), claimFor: claimed?.process ?? null };
+    const admission = await memoryAdmissionRecord(db).admit(command);
+    if (admission.claim !== null) claimed?.take(admission.claim);
+    await time.pass(20);
+    expect([stateOf(admission.runId), looks.length]).toEqual(["completed answered", asked]);
+    await time.until(supervisor.drain());
+  });
+
   it("drives what admission claimed for it in its own transaction", async () => {
     const { supervisor } = await supervise({});
     const reservation = supervisor.reserve("langgraph");

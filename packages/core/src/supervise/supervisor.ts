@@ -28,6 +28,8 @@ class RunSupervisor implements Supervisor {
   #claiming: Loop | null = null;
   #others: readonly Loop[] = [];
   #doubt = false;
+  /** Whether a run may be waiting for room: there was none for it when it was last looked or asked for. */
+  #crowded = true;
   #draining: Promise<void> | null = null;
 
   constructor(ports: SupervisorPorts, options: SupervisorOptions) {
@@ -63,13 +65,23 @@ class RunSupervisor implements Supervisor {
     this.#others[0]?.wake();
   }
 
+  roomGrew(): void {
+    if (this.#crowded) {
+      this.#claiming?.wake();
+    }
+  }
+
   driving(): readonly Held[] {
     return [...this.#drives.values()].map(({ conversationId, generation }) => ({ conversationId, generation }));
   }
 
   reserve(runtime: string): Reservation | null {
     const process = this.#presence.process();
-    if (process === null || this.#draining !== null || (this.#room.free()[runtime] ?? 0) === 0) {
+    if (process === null || this.#draining !== null) {
+      return null;
+    }
+    if ((this.#room.free()[runtime] ?? 0) === 0) {
+      this.#crowded = true;
       return null;
     }
     const promised = this.#room.promise(runtime);
@@ -116,7 +128,9 @@ class RunSupervisor implements Supervisor {
       this.#beginAll(await this.#sure(record.reclaim(process, this.driving())));
     }
     const room = this.#room.free();
-    if (!Object.values(room).some((count) => count > 0)) {
+    const counts = Object.values(room);
+    this.#crowded = counts.length === 0 || counts.includes(0);
+    if (!counts.some((count) => count > 0)) {
       return this.#limits.claimEveryMs;
     }
     const claimed = await this.#sure(record.claim({ process, room, limit: this.#limits.claimCount }));
@@ -172,9 +186,11 @@ class RunSupervisor implements Supervisor {
     }
     switch (end.kind) {
       case "finished":
-        if (end.nextIsReady) {
-          this.#ports.live.ringSupervisors();
+        if (!end.nextIsReady) {
+          this.roomGrew();
+          return;
         }
+        this.#ports.live.ringSupervisors();
         break;
       case "released":
         this.#ports.live.ringSupervisors();

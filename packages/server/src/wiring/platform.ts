@@ -64,7 +64,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
       clock: systemClock,
       randomness: systemRandomness,
       log,
-      onRoom: () => supervisor?.wake(),
+      onRoom: (cause) => (cause === "seat" ? supervisor?.roomGrew() : supervisor?.wake()),
     }),
   );
   const expectedSeat = workers.expectedSeat.bind(workers);

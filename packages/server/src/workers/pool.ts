@@ -19,8 +19,8 @@ export interface ConnectedWorkersOptions {
   readonly log: Log;
   /** Default 1000. */
   readonly heartbeatEveryMs?: number;
-  /** Called when room may have grown: a worker came or a seat was left. */
-  readonly onRoom: () => void;
+  /** Called when a worker came, and when a seat was left. */
+  readonly onRoom: (cause: "worker" | "seat") => void;
 }
 
 interface WarmSession {
@@ -108,7 +108,7 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
         gates: this.#options.gates,
         onOpened: (id) => this.#warm.set(id, { workerId: connection.id, runtime, slot, openedAtMs: openedAtMs() }),
         onEnded: (id) => this.#warm.delete(id),
-        onLeft: this.#options.onRoom,
+        onLeft: () => this.#options.onRoom("seat"),
       }),
     );
   }
@@ -172,7 +172,7 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
       address: connection.announcement.address,
       runtimes: connection.runtimes.map((runtime) => runtime.name),
     });
-    this.#options.onRoom();
+    this.#options.onRoom("worker");
   }
 
   /** A worker parks sessions by itself; what it no longer holds need not be remembered. */

@@ -71,7 +71,8 @@ export class PlatformProcess {
       this.incarnations.push(incarnation);
     };
     const record = recordPorts({ db, network, life, onRegistered });
-    const onRoom = (): void => this.supervisor.wake();
+    const onRoom = (cause: "worker" | "seat"): void =>
+      cause === "seat" ? this.supervisor.roomGrew() : this.supervisor.wake();
     const { randomness } = machine;
     const { roomPerWorker } = options;
     this.#machine = machine;

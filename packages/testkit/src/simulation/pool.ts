@@ -23,7 +23,7 @@ export interface PoolOptions {
   readonly faults: Faults;
   readonly randomness: Randomness;
   readonly roomPerWorker: number;
-  readonly onRoom: () => void;
+  readonly onRoom: (cause: "worker" | "seat") => void;
 }
 
 interface Connected {
@@ -46,7 +46,7 @@ export class SimPool implements WorkerPool {
 
   connect(worker: SimWorker): void {
     this.#connected.push({ worker, channels: new Set(), seatCount: 0, lost: false });
-    this.#options.onRoom();
+    this.#options.onRoom("worker");
   }
 
   /** The supervisor hears nothing of this worker any more, whatever the worker itself thinks. */
@@ -125,7 +125,7 @@ class SimSeat implements Seat {
 
   leave(): void {
     this.#connected.seatCount -= 1;
-    this.#options.onRoom();
+    this.#options.onRoom("seat");
   }
 
   async terminate(): Promise<void> {
