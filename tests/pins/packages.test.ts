@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -28,6 +29,21 @@ it.each([
   expect(manifest.name).toBe(name);
   expect(Object.keys(manifest.exports)).toEqual(entries);
   expect(manifest.engines).toEqual({ node: ">=22.18" });
+});
+
+it.each(["18.20.8", "20.20.2", "22.17.1"])("says in a sentence that Node %s is too old for the binary", (version) => {
+  const pretend = `Object.defineProperty(process,"versions",{value:{...process.versions,node:"${version}"}})`;
+  const binary = join(import.meta.dirname, "../../packages/server/bin/signalbox.js");
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--import", `data:text/javascript,${pretend}`, binary, "--help"],
+    { encoding: "utf8" },
+  );
+  expect({ status, stdout, stderr }).toEqual({
+    status: 1,
+    stdout: "",
+    stderr: `signalbox needs Node.js 22.18 or newer, and this is ${version}.\n`,
+  });
 });
 
 it("pins the one binary", () => {

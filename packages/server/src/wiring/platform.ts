@@ -20,6 +20,7 @@ import { VERSION } from "../version.ts";
 import { DEFAULT_TENANT, ensureDevKey } from "./api-keys.ts";
 import { createApiRecord } from "./api-record.ts";
 import { openRecord, type PlatformRecord } from "./record.ts";
+import { EndingStack } from "./ending-stack.ts";
 
 /** A worker that hears from no supervisor for this long ends its engines itself. */
 const WORKER_LEASE_MS = 10_000;
@@ -46,7 +47,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
     write: (line) => process.stderr.write(line),
     nowMs: () => systemClock.nowMs(),
   });
-  await using starting = new AsyncDisposableStack();
+  await using starting = new EndingStack();
   const secret = platformSecret(config.secret, config.dataDir);
   const joinToken = config.joinToken ?? derive(secret, "join token");
   const database = starting.use(await openDatabase({ url: config.databaseUrl ?? "", dataDir: config.dataDir }));
@@ -98,7 +99,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
     joinToken,
     log,
     ensureDevKey: () => ensureDevKey(record.queries.apiKeys, secret),
-    [Symbol.asyncDispose]: () => running.disposeAsync(),
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
   };
 }
 
@@ -135,7 +136,7 @@ interface GateParts {
 
 async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonly url: string }> {
   const { config, record, log, workers, supervisor, joinToken } = parts;
-  await using starting = new AsyncDisposableStack();
+  await using starting = new EndingStack();
   const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
   const incarnation = (): number => {
     const process = supervisor.process();
@@ -175,7 +176,7 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
     }),
   );
   const running = starting.move();
-  return { url: server.url, [Symbol.asyncDispose]: () => running.disposeAsync() };
+  return { url: server.url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
 function apiServices(parts: {

@@ -26,6 +26,7 @@ import { SnapshotCache } from "../store/snapshot-cache.ts";
 import { TenantDatabase } from "../store/tenant-database.ts";
 import { systemClock } from "../system/ports.ts";
 import type { Queries } from "./api-record.ts";
+import { EndingStack } from "./ending-stack.ts";
 
 const DIRECT_TIMEOUT_MS = 10_000;
 
@@ -55,7 +56,7 @@ export interface PlatformRecord extends AsyncDisposable {
 
 export function openRecord(options: RecordOptions): PlatformRecord {
   const { config, directConfig, log } = options;
-  const stack = new AsyncDisposableStack();
+  const stack = new EndingStack();
   const pools = stack.use(
     new StorePools(config, {
       onConnectionLost: (error) => log.warn("a database connection was lost", { reason: error.message }),
@@ -104,7 +105,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     ping: async () => {
       await pools.run.query("select 1");
     },
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose](),
   };
 }
 
