@@ -39,6 +39,8 @@ process.on("disconnect", () => interrupted.abort());
 // Listening alone must not keep this process: when the work is done, it ends.
 process.channel?.unref();
 const children: ChildProcess[] = [];
+/** What the simulated model says when it is up: `null` when it does not come up, nothing when a real one answers. */
+let simulated: Promise<string | null> | undefined;
 const scratch = mkdtempSync(join(tmpdir(), "signalbox-start-"));
 
 try {
@@ -67,6 +69,7 @@ async function run(): Promise<number> {
   say("Starting the database, the platform and one worker per runtime …");
   const platform = await startPlatform(port, model);
   if (platform === null) return interrupted.signal.aborted ? 0 : 1;
+  if ((await simulated) === null) throw new Error("the simulated model did not start");
   const client = new Signalbox(platform);
   const answered = await askEach(RUNTIMES, {
     client,
@@ -131,14 +134,12 @@ function documentServer(): Record<string, unknown> {
   };
 }
 
+/** Starts beside the platform, which only needs to know where it will be. */
 async function startSim(): Promise<string> {
-  const child = start(
-    [join(root, "packages/testkit/dist/sim/main.js"), "--port", "0", "--ids", "unique", "--exit-with-parent"],
-    process.env,
-  );
-  const ready = await firstLine(child);
-  if (ready === null) throw new Error("the simulated model did not start");
-  return (JSON.parse(ready) as { url: string }).url;
+  const port = await freePort();
+  const words = ["--port", String(port), "--ids", "unique", "--exit-with-parent"];
+  simulated = firstLine(start([join(root, "packages/testkit/dist/sim/main.js"), ...words], process.env));
+  return `http://127.0.0.1:${port}`;
 }
 
 /** Whether a worker offers the runtime; waits until one says so, or says why not. */
@@ -151,7 +152,7 @@ async function waitForRuntime(client: Signalbox, name: string): Promise<boolean>
       say(`\n${name} is left out: ${runtime?.problem ?? "its worker did not come up; its own messages above say why"}`);
       return false;
     }
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
@@ -192,6 +193,16 @@ function portIsFree(port: number): Promise<boolean> {
     const probe = createServer();
     probe.once("error", () => resolve(false));
     probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(address !== null && typeof address === "object" ? address.port : 0));
+    });
   });
 }
 

@@ -1,6 +1,8 @@
 /**
- * The worker processes of `signalbox dev`, one per runtime. A worker gets an allow-listed environment: the join token
- * and nothing else that is secret. One that dies is started again, later each time it dies young.
+ * The worker processes of `signalbox dev`, one per runtime. They are started before the platform stands, since loading
+ * an engine takes as long as starting a platform, and hear on their standard input where it is once it does. A worker
+ * gets an allow-listed environment; the join token is the only secret it hears. One that dies is started again, later
+ * each time it dies young.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -16,30 +18,30 @@ const STOP_TIMEOUT_MS = 15_000;
 export interface WorkerChildrenOptions {
   readonly binary: string;
   readonly environment: Environment;
+  readonly logLevel: string;
+  readonly log: Log;
 }
 
 /** What the workers connect to. */
 export interface WorkerHome {
   readonly platformUrl: string;
   readonly joinToken: string;
-  readonly logLevel: string;
-  readonly log: Log;
 }
 
 export class WorkerChildren implements AsyncDisposable {
   readonly #options: WorkerChildrenOptions;
   readonly #children = new Map<string, ChildProcess>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  #home: WorkerHome | null = null;
   #stopping = false;
 
   constructor(options: WorkerChildrenOptions) {
     this.#options = options;
   }
 
-  start(runtime: string, home: WorkerHome, restartDelayMs: number = RESTART_START_MS): void {
-    const { binary, environment } = this.#options;
-    const { platformUrl, joinToken, logLevel, log } = home;
-    const env: Record<string, string> = { SIGNALBOX_JOIN_TOKEN: joinToken, SIGNALBOX_LOG_LEVEL: logLevel };
+  start(runtime: string, restartDelayMs: number = RESTART_START_MS): void {
+    const { binary, environment, logLevel, log } = this.#options;
+    const env: Record<string, string> = { SIGNALBOX_LOG_LEVEL: logLevel };
     for (const name of PASSED_ON) {
       const value = environment[name];
       if (value !== undefined) env[name] = value;
@@ -47,13 +49,14 @@ export class WorkerChildren implements AsyncDisposable {
     const startedAtMs = performance.now();
     const child = spawn(
       process.execPath,
-      [binary, "worker", "--runtime", runtime, "--platform", platformUrl, "--stop-with-parent"],
+      [binary, "worker", "--runtime", runtime, "--platform", "-", "--stop-with-parent"],
       {
         env,
         stdio: ["pipe", "inherit", "inherit"],
       },
     );
     this.#children.set(runtime, child);
+    if (this.#home !== null) tell(child, this.#home);
     // A child that cannot be started says so here and never exits.
     child.once("error", (error) => log.error("a worker process could not be started", error, { runtime }));
     child.stdin?.once("error", () => undefined);
@@ -70,10 +73,16 @@ export class WorkerChildren implements AsyncDisposable {
       });
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
-        this.start(runtime, home, young ? Math.min(restartDelayMs * 2, RESTART_LIMIT_MS) : RESTART_START_MS);
+        this.start(runtime, young ? Math.min(restartDelayMs * 2, RESTART_LIMIT_MS) : RESTART_START_MS);
       }, restartDelayMs);
       this.#timers.add(timer);
     });
+  }
+
+  /** The platform stands: every worker, also one that is started again, is told where. */
+  welcome(home: WorkerHome): void {
+    this.#home = home;
+    for (const child of this.#children.values()) tell(child, home);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -85,6 +94,10 @@ export class WorkerChildren implements AsyncDisposable {
     const { sweepScratch } = await import("@signalbox/worker");
     await sweepScratch(this.#options.environment.TMPDIR);
   }
+}
+
+function tell(child: ChildProcess, { platformUrl, joinToken }: WorkerHome): void {
+  child.stdin?.write(`${JSON.stringify({ platformUrl, joinToken })}\n`);
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -1,6 +1,8 @@
 /** Everything on one machine: database, platform, one worker process per runtime, and a key to talk to it. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { systemClock } from "../../system/ports.ts";
+import { createLog } from "../../telemetry/log.ts";
 import type { Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, readDevFile, type DevFile } from "../connection.ts";
@@ -26,13 +28,23 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
       throw new UsageError(`there is no runtime "${unknown}"; known are ${RUNTIMES.join(", ")}`);
     }
     // Ended after the platform: a draining run still needs its worker.
-    await using children = new WorkerChildren({ binary: BINARY, environment: call.environment });
+    await using children = new WorkerChildren({
+      binary: BINARY,
+      environment: call.environment,
+      logLevel: config.logLevel,
+      log: createLog({
+        level: config.logLevel,
+        format: "text",
+        write: (line) => process.stderr.write(line),
+        nowMs: () => systemClock.nowMs(),
+      }),
+    });
+    for (const runtime of runtimes) children.start(runtime);
     // Loaded here, so that no other command waits for the platform to be loaded.
     const { startPlatform } = await import("../../wiring/platform.ts");
     await using platform = await startPlatform(config, { log: "text" });
     const key = await platform.ensureDevKey();
-    const { gatesUrl: platformUrl, joinToken, log } = platform;
-    for (const runtime of runtimes) children.start(runtime, { platformUrl, joinToken, logLevel: config.logLevel, log });
+    children.welcome({ platformUrl: platform.gatesUrl, joinToken: platform.joinToken });
     const file = { url: platform.url, apiKey: key, pid: process.pid };
     using _left = leaveDevFile(config.dataDir, file);
     announce(call, platform, file);

@@ -2,7 +2,7 @@ import { DEFAULT_RUNTIME } from "@signalbox/contract";
 import { portOf, secretOf, textOf } from "../../config/environment.ts";
 import { logLevelOf } from "../../config/server-config.ts";
 import { systemClock } from "../../system/ports.ts";
-import { EXIT, isSet, refuseWords, textFlag, UsageError, type Command } from "../command.ts";
+import { EXIT, isSet, refuseWords, textFlag, UsageError, type Command, type CommandCall } from "../command.ts";
 import { executorOf, RUNTIMES } from "../executors.ts";
 
 const DEFAULT_ROOM = 32;
@@ -12,6 +12,7 @@ export const workerCommand: Command = {
   summary: "Run one worker process; it registers with a platform and is dialled by it",
   usage: `signalbox worker --platform GATES_URL [--runtime langgraph] [--host 127.0.0.1] [--port 0] [--room ${DEFAULT_ROOM}]
 
+With --platform - it reads {"platformUrl","joinToken"} as one line of its standard input.
 SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runtime where --runtime does not.`,
   options: {
     platform: { type: "string" },
@@ -23,12 +24,8 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
   },
   async run(call) {
     refuseWords(call);
-    const platformUrl = textFlag(call, "platform");
-    if (platformUrl === undefined || !/^https?:$/.test(URL.parse(platformUrl)?.protocol ?? "")) {
-      throw new UsageError("name the platform's gate address, such as http://127.0.0.1:4621, with --platform");
-    }
-    const joinToken = secretOf(call.environment, "SIGNALBOX_JOIN_TOKEN");
-    if (joinToken === null) throw new UsageError("SIGNALBOX_JOIN_TOKEN is not set");
+    const said = textFlag(call, "platform");
+    const given = said === "-" ? null : homeFromCall(call, said);
     const room = textFlag(call, "room") ?? String(DEFAULT_ROOM);
     if (!/^([1-9][0-9]{0,2}|1000)$/.test(room)) throw new UsageError("--room takes a number from 1 to 1000");
     const runtime = textFlag(call, "runtime") ?? textOf(call.environment, "WORKER_EXECUTOR") ?? DEFAULT_RUNTIME;
@@ -37,10 +34,14 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
       throw new UsageError(`there is no runtime "${runtime}"; known are ${RUNTIMES.join(", ")}`);
     }
     const { lineLog, runWorkerProcess } = await import("@signalbox/worker");
+    // Whoever started this says later where the platform is: the engine is loaded meanwhile.
+    const loading = given === null ? load() : null;
+    loading?.catch(() => undefined);
+    const home = given ?? (await homeFromInput(call.input));
+    if (home === null) return EXIT.done;
     const code = await runWorkerProcess({
-      platformUrl,
-      joinToken,
-      runtimes: { [runtime]: load },
+      ...home,
+      runtimes: { [runtime]: loading === null ? load : () => loading },
       defaultRuntime: runtime,
       host: textFlag(call, "host") ?? "127.0.0.1",
       port: portOf(textFlag(call, "port") ?? "0", "--port"),
@@ -55,3 +56,45 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
     return code === 0 ? EXIT.done : EXIT.failed;
   },
 };
+
+interface Home {
+  readonly platformUrl: string;
+  readonly joinToken: string;
+}
+
+function homeFromCall(call: CommandCall, platformUrl: string | undefined): Home {
+  return {
+    platformUrl: addressOf(platformUrl),
+    joinToken: tokenOf(secretOf(call.environment, "SIGNALBOX_JOIN_TOKEN")),
+  };
+}
+
+function addressOf(platformUrl: unknown): string {
+  if (typeof platformUrl !== "string" || !/^https?:$/.test(URL.parse(platformUrl)?.protocol ?? "")) {
+    throw new UsageError("name the platform's gate address, such as http://127.0.0.1:4621, with --platform");
+  }
+  return platformUrl;
+}
+
+function tokenOf(joinToken: unknown): string {
+  if (typeof joinToken !== "string") throw new UsageError("SIGNALBOX_JOIN_TOKEN is not set");
+  return joinToken;
+}
+
+/** `null` when the input ends before a line came: whoever started this is gone. */
+async function homeFromInput(input: NodeJS.ReadStream): Promise<Home | null> {
+  const line = Promise.withResolvers<string | null>();
+  let text = "";
+  const onData = (chunk: Buffer): void => {
+    text += chunk.toString("utf8");
+    if (text.includes("\n")) line.resolve(text);
+  };
+  const onEnd = (): void => line.resolve(null);
+  input.on("data", onData).once("end", onEnd);
+  const first = await line.promise;
+  input.off("data", onData).off("end", onEnd);
+  if (first === null) return null;
+  // Only the shape that the next line checks is claimed.
+  const { platformUrl, joinToken } = JSON.parse(first) as { readonly [name in keyof Home]?: unknown };
+  return { platformUrl: addressOf(platformUrl), joinToken: tokenOf(joinToken) };
+}
