@@ -12,6 +12,8 @@ interface Kind {
   readonly timeoutMs: number;
   /** True when the files of this kind clone the prepared database. */
   readonly database?: boolean;
+  /** True when its files share a process: nothing in them may keep state in a module. */
+  readonly shared?: boolean;
 }
 
 const kinds: readonly Kind[] = [
@@ -19,6 +21,7 @@ const kinds: readonly Kind[] = [
     name: "unit",
     include: ["packages/*/src/**/*.test.ts", "tools/**/*.test.ts", "scripts/**/*.test.ts"],
     timeoutMs: 20_000,
+    shared: true,
   },
   { name: "walkthrough", include: ["tests/walkthrough/**/*.test.ts"], timeoutMs: 60_000, database: true },
   { name: "simulation", include: ["tests/simulation/**/*.test.ts"], timeoutMs: 60_000 },
@@ -44,6 +47,7 @@ export default defineConfig({
       test: {
         name: kind.name,
         include: [...kind.include],
+        isolate: kind.shared !== true,
         testTimeout: kind.timeoutMs,
         hookTimeout: Math.max(kind.timeoutMs, 20_000),
         ...(kind.database === true ? { globalSetup: [preparedDatabase] } : {}),
