@@ -7,6 +7,7 @@ import { Trouble } from "./trouble.mjs";
 import { oneAtATime } from "./turnstile.mjs";
 
 const BUILD_TIMEOUT_MS = 5 * 60_000;
+const SLOW_BUILD_MS = 1_000;
 const WAIT_MS = 25 * 60_000;
 
 /**
@@ -27,7 +28,9 @@ export async function prepare(root) {
     if (node === null) {
       throw new Trouble("The pinned Node is missing from node_modules; remove that folder and start again.");
     }
-    await build(root, node);
+    // Only a build that takes a while is worth a line.
+    const slow = setTimeout(() => say("building …"), SLOW_BUILD_MS);
+    await build(root, node).finally(() => clearTimeout(slow));
     return { node, env: toolEnvironment(root) };
   });
 }

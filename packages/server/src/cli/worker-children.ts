@@ -53,6 +53,8 @@ export class WorkerChildren implements AsyncDisposable {
       {
         env,
         stdio: ["pipe", "inherit", "inherit"],
+        // Out of reach of a terminal's Ctrl-C: a run that drains still needs its worker.
+        detached: true,
       },
     );
     this.#children.set(runtime, child);

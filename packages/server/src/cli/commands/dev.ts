@@ -46,7 +46,7 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
     const key = await platform.ensureDevKey();
     children.welcome({ platformUrl: platform.gatesUrl, joinToken: platform.joinToken });
     const file = { url: platform.url, apiKey: key, pid: process.pid };
-    using _left = leaveDevFile(config.dataDir, file);
+    using _left = leaveDevFile(config.dataDir, file, (text) => call.terminal.note(text));
     announce(call, platform, file);
     await untilInterrupted(call.interrupted);
     call.terminal.note("stopping …");
@@ -55,9 +55,14 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
 };
 
 /** One file per data directory: the first platform that lives keeps it, so that commands find one that stays. */
-function leaveDevFile(dataDir: string, file: DevFile): Disposable {
+function leaveDevFile(dataDir: string, file: DevFile, note: (text: string) => void): Disposable {
   const known = readDevFile(dataDir);
-  if (known !== null && known.pid !== file.pid && lives(known.pid)) return { [Symbol.dispose]: () => undefined };
+  if (known !== null && known.pid !== file.pid && lives(known.pid)) {
+    note(
+      `The platform at ${known.url} (process ${known.pid}) uses ${dataDir} too: both share its database, and commands go to that one.`,
+    );
+    return { [Symbol.dispose]: () => undefined };
+  }
   const path = devFilePath(dataDir);
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path, JSON.stringify(file), { mode: 0o600 });
