@@ -1,0 +1,2094 @@
+-- Written from the catalog of a migrated database by tests/integration/store/migrations.test.ts.
+
+create sequence signalbox.incarnation as integer;
+
+create table signalbox.agent (
+  id text not null,
+  tenant_id text not null,
+  name text not null,
+  revision integer not null,
+  created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.agent_revision (
+  tenant_id text not null,
+  agent_id text not null,
+  revision integer not null,
+  runtime text not null,
+  definition jsonb not null,
+  created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.api_key (
+  id text not null,
+  tenant_id text not null,
+  name text not null,
+  prefix text not null,
+  hash bytea not null,
+  rights text[] not null,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  revoked_at timestamp with time zone
+);
+create table signalbox.audit_pending (
+  id bigint not null generated always as identity,
+  tenant_id text not null,
+  action text not null,
+  actor text,
+  conversation_id text,
+  run_id text,
+  generation bigint,
+  bytes bytea not null,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamp with time zone not null
+);
+create table signalbox.conversation (
+  id text not null,
+  tenant_id text not null,
+  agent_id text not null,
+  title text,
+  created_by text not null,
+  participant text,
+  metadata jsonb not null default '{}'::jsonb,
+  last_sequence bigint not null default 0,
+  leaf_entry text,
+  leaf_position bigint not null default 0,
+  leaf_digest bytea,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  updated_at timestamp with time zone not null default signalbox.clock()
+) with (fillfactor=70);
+create unlogged table signalbox.database_start (
+  singleton boolean not null default true,
+  at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.event (
+  tenant_id text not null,
+  conversation_id text not null,
+  sequence bigint not null,
+  item_id text not null,
+  revision bigint not null,
+  type text not null,
+  run_id text,
+  turn_id text,
+  trace_id text,
+  generation bigint not null,
+  data text not null,
+  at timestamp with time zone not null
+);
+create table signalbox.idempotency (
+  tenant_id text not null,
+  key text not null,
+  route text not null,
+  body_hash text not null,
+  status integer,
+  body text,
+  conversation_id text,
+  run_id text,
+  message_id text,
+  accepted text,
+  position integer,
+  cursor bigint,
+  created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.message (
+  tenant_id text not null,
+  id text not null,
+  conversation_id text not null,
+  run_id text not null,
+  role text not null,
+  text text not null,
+  metadata jsonb not null default '{}'::jsonb,
+  partial boolean not null default false,
+  position bigint not null,
+  created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.migration (
+  number integer not null,
+  name text not null,
+  digest text not null,
+  applied_at timestamp with time zone not null default clock_timestamp()
+);
+create table signalbox.model_call (
+  id text not null,
+  tenant_id text not null,
+  run_id text not null,
+  conversation_id text not null,
+  generation bigint not null,
+  process integer not null,
+  state text not null,
+  wire text not null,
+  requested_model text not null,
+  served_model text,
+  input_tokens bigint,
+  output_tokens bigint,
+  cache_read_tokens bigint,
+  cache_write_tokens bigint,
+  cost_micros bigint,
+  price_version text,
+  stop_reason text,
+  error_code text,
+  rules text[] not null,
+  request_bytes bigint not null,
+  proposals_accepted boolean,
+  started_at timestamp with time zone not null,
+  finished_at timestamp with time zone
+) with (fillfactor=70);
+create table signalbox.ownership (
+  conversation_id text not null,
+  tenant_id text not null,
+  generation bigint not null default 0,
+  owner integer,
+  runtime text,
+  ready_at timestamp with time zone,
+  cancel_at timestamp with time zone
+) with (fillfactor=70);
+create table signalbox.process (
+  incarnation integer not null default nextval('signalbox.incarnation'::regclass),
+  roles text[] not null,
+  started_at timestamp with time zone not null default signalbox.clock(),
+  heartbeat_at timestamp with time zone not null default signalbox.clock(),
+  lease_until timestamp with time zone not null,
+  dead_at timestamp with time zone
+) with (fillfactor=70);
+create table signalbox.run (
+  id text not null,
+  tenant_id text not null,
+  conversation_id text not null,
+  message_id text not null,
+  answer_message_id text,
+  agent_id text not null,
+  agent_revision integer not null,
+  snapshot_hash text not null,
+  runtime text not null,
+  state text not null,
+  reason text,
+  generation bigint,
+  owner integer,
+  position bigint not null,
+  cursor bigint not null,
+  attempt integer not null default 0,
+  actor text not null,
+  requested jsonb not null,
+  granted jsonb not null,
+  rung text,
+  served_model text,
+  trace_id text not null,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  cache_read_tokens bigint not null default 0,
+  cache_write_tokens bigint not null default 0,
+  cost_micros bigint,
+  model_call_count integer not null default 0,
+  tool_call_count integer not null default 0,
+  model_call_limit integer not null,
+  tool_call_limit integer not null,
+  wall_clock_ms bigint not null,
+  conclusion jsonb,
+  error jsonb,
+  cancel_requested_at timestamp with time zone,
+  accepted_at timestamp with time zone not null,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone
+) with (fillfactor=80);
+create table signalbox.slot (
+  token_hash text not null,
+  tenant_id text not null,
+  conversation_id text not null,
+  snapshot_hash text not null,
+  worker_id text not null,
+  run_id text,
+  generation bigint,
+  actor text not null,
+  bound_at timestamp with time zone,
+  created_at timestamp with time zone not null default signalbox.clock()
+) with (fillfactor=70);
+create table signalbox.snapshot (
+  tenant_id text not null,
+  hash text not null,
+  body text not null,
+  created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.tool (
+  tenant_id text not null,
+  server text not null,
+  tool text not null,
+  title text not null,
+  definition jsonb not null,
+  definition_hash text not null,
+  effect text not null,
+  listed_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.tool_call (
+  id text not null,
+  tenant_id text not null,
+  run_id text not null,
+  conversation_id text not null,
+  model_call_id text not null,
+  ordinal integer not null,
+  tool_use_id text not null,
+  name text not null,
+  server text,
+  tool text,
+  title text not null,
+  effect text not null,
+  definition_hash text,
+  arguments text not null,
+  arguments_digest text not null,
+  state text not null,
+  generation bigint not null,
+  process integer,
+  replay_of text,
+  result text,
+  result_summary text,
+  denial text,
+  error_code text,
+  proposed_at timestamp with time zone not null,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone
+) with (fillfactor=70);
+create table signalbox.transcript_entry (
+  tenant_id text not null,
+  conversation_id text not null,
+  position bigint not null,
+  generation bigint not null,
+  stream text not null,
+  entry_id text not null,
+  kind text not null,
+  body bytea not null,
+  digest bytea not null,
+  cut boolean not null default false
+);
+
+alter table signalbox.agent add constraint agent_name_taken UNIQUE (tenant_id, name);
+alter table signalbox.agent add constraint agent_of_tenant UNIQUE (tenant_id, id);
+alter table signalbox.agent add constraint agent_pkey PRIMARY KEY (id);
+alter table signalbox.agent add constraint agent_revision_check CHECK ((revision > 0));
+alter table signalbox.agent add constraint agent_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.agent_revision add constraint agent_revision_agent FOREIGN KEY (tenant_id, agent_id) REFERENCES signalbox.agent(tenant_id, id);
+alter table signalbox.agent_revision add constraint agent_revision_pkey PRIMARY KEY (agent_id, revision);
+alter table signalbox.agent_revision add constraint agent_revision_revision_check CHECK ((revision > 0));
+alter table signalbox.agent_revision add constraint agent_revision_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.api_key add constraint api_key_hash UNIQUE (hash);
+alter table signalbox.api_key add constraint api_key_pkey PRIMARY KEY (id);
+alter table signalbox.api_key add constraint api_key_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.audit_pending add constraint audit_pending_pkey PRIMARY KEY (id);
+alter table signalbox.audit_pending add constraint audit_pending_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.conversation add constraint conversation_agent FOREIGN KEY (tenant_id, agent_id) REFERENCES signalbox.agent(tenant_id, id);
+alter table signalbox.conversation add constraint conversation_leaf CHECK (((leaf_entry IS NULL) = (leaf_digest IS NULL)));
+alter table signalbox.conversation add constraint conversation_of_tenant UNIQUE (tenant_id, id);
+alter table signalbox.conversation add constraint conversation_pkey PRIMARY KEY (id);
+alter table signalbox.conversation add constraint conversation_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.database_start add constraint database_start_pkey PRIMARY KEY (singleton);
+alter table signalbox.database_start add constraint database_start_singleton_check CHECK (singleton);
+alter table signalbox.event add constraint event_pkey PRIMARY KEY (conversation_id, sequence);
+alter table signalbox.event add constraint event_sequence_check CHECK ((sequence > 0));
+alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.idempotency add constraint idempotency_accepted_check CHECK ((accepted = ANY (ARRAY['started'::text, 'queued'::text])));
+alter table signalbox.idempotency add constraint idempotency_pkey PRIMARY KEY (tenant_id, key);
+alter table signalbox.idempotency add constraint idempotency_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.message add constraint message_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
+alter table signalbox.message add constraint message_id PRIMARY KEY (tenant_id, id);
+alter table signalbox.message add constraint message_position UNIQUE (conversation_id, "position");
+alter table signalbox.message add constraint message_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text])));
+alter table signalbox.message add constraint message_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.migration add constraint migration_pkey PRIMARY KEY (number);
+alter table signalbox.model_call add constraint model_call_closed CHECK (((state = 'executing'::text) = (finished_at IS NULL)));
+alter table signalbox.model_call add constraint model_call_pkey PRIMARY KEY (id);
+alter table signalbox.model_call add constraint model_call_state_check CHECK ((state = ANY (ARRAY['executing'::text, 'succeeded'::text, 'failed'::text, 'estimated'::text])));
+alter table signalbox.model_call add constraint model_call_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.ownership add constraint ownership_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
+alter table signalbox.ownership add constraint ownership_generation_check CHECK ((generation >= 0));
+alter table signalbox.ownership add constraint ownership_pkey PRIMARY KEY (conversation_id);
+alter table signalbox.ownership add constraint ownership_ready CHECK (((ready_at IS NULL) OR ((owner IS NULL) AND (runtime IS NOT NULL))));
+alter table signalbox.ownership add constraint ownership_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.process add constraint process_pkey PRIMARY KEY (incarnation);
+alter table signalbox.run add constraint run_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
+alter table signalbox.run add constraint run_ended CHECK (((state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) = ((reason IS NOT NULL) AND (finished_at IS NOT NULL))));
+alter table signalbox.run add constraint run_owned CHECK (((state <> ALL (ARRAY['running'::text, 'finalizing'::text])) OR ((generation IS NOT NULL) AND (owner IS NOT NULL))));
+alter table signalbox.run add constraint run_pkey PRIMARY KEY (id);
+alter table signalbox.run add constraint run_position UNIQUE (conversation_id, "position");
+alter table signalbox.run add constraint run_rung_check CHECK ((rung = ANY (ARRAY['fresh'::text, 'native'::text, 'repaired'::text, 'rebuilt'::text])));
+alter table signalbox.run add constraint run_sealed CHECK (((state <> 'finalizing'::text) OR (conclusion IS NOT NULL)));
+alter table signalbox.run add constraint run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'admitted'::text, 'running'::text, 'suspended'::text, 'finalizing'::text, 'completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])));
+alter table signalbox.run add constraint run_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.slot add constraint slot_bound CHECK (((run_id IS NULL) = (generation IS NULL)));
+alter table signalbox.slot add constraint slot_pkey PRIMARY KEY (token_hash);
+alter table signalbox.slot add constraint slot_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.snapshot add constraint snapshot_pkey PRIMARY KEY (tenant_id, hash);
+alter table signalbox.snapshot add constraint snapshot_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.tool add constraint tool_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
+alter table signalbox.tool add constraint tool_pkey PRIMARY KEY (tenant_id, server, tool);
+alter table signalbox.tool add constraint tool_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.tool_call add constraint tool_call_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
+alter table signalbox.tool_call add constraint tool_call_executing CHECK (((state <> 'executing'::text) OR ((process IS NOT NULL) AND (started_at IS NOT NULL))));
+alter table signalbox.tool_call add constraint tool_call_outcome CHECK (((state <> ALL (ARRAY['succeeded'::text, 'failed'::text])) OR (result IS NOT NULL)));
+alter table signalbox.tool_call add constraint tool_call_pkey PRIMARY KEY (id);
+alter table signalbox.tool_call add constraint tool_call_place CHECK (((state = 'denied'::text) OR ((server IS NOT NULL) AND (tool IS NOT NULL))));
+alter table signalbox.tool_call add constraint tool_call_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'awaiting_approval'::text, 'authorized'::text, 'executing'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'denied'::text, 'withdrawn'::text])));
+alter table signalbox.tool_call add constraint tool_call_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.tool_call add constraint tool_call_use UNIQUE (run_id, tool_use_id);
+alter table signalbox.transcript_entry add constraint transcript_entry_kind_check CHECK ((kind = ANY (ARRAY['item'::text, 'state'::text])));
+alter table signalbox.transcript_entry add constraint transcript_entry_once UNIQUE (conversation_id, stream, entry_id, generation);
+alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIMARY KEY (conversation_id, "position");
+alter table signalbox.transcript_entry add constraint transcript_entry_tenant_id_check CHECK ((tenant_id <> ''::text));
+
+CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
+CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
+CREATE INDEX conversation_participant ON signalbox.conversation USING btree (tenant_id, participant, id) WHERE (participant IS NOT NULL);
+CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
+CREATE INDEX model_call_open ON signalbox.model_call USING btree (run_id) WHERE (state = 'executing'::text);
+CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
+CREATE INDEX ownership_owner ON signalbox.ownership USING btree (owner) WHERE (owner IS NOT NULL);
+CREATE INDEX ownership_ready ON signalbox.ownership USING btree (runtime, ready_at) WHERE (ready_at IS NOT NULL);
+CREATE INDEX process_dead ON signalbox.process USING btree (incarnation) WHERE (dead_at IS NOT NULL);
+CREATE UNIQUE INDEX run_one_active ON signalbox.run USING btree (conversation_id) WHERE (state = ANY (ARRAY['admitted'::text, 'running'::text, 'suspended'::text, 'finalizing'::text]));
+CREATE INDEX run_queue ON signalbox.run USING btree (conversation_id, "position") WHERE (state = 'queued'::text);
+CREATE INDEX run_tenant ON signalbox.run USING btree (tenant_id, id);
+CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
+CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
+
+create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run);
+
+alter table signalbox.agent enable row level security;
+alter table signalbox.agent force row level security;
+alter table signalbox.agent_revision enable row level security;
+alter table signalbox.agent_revision force row level security;
+alter table signalbox.api_key enable row level security;
+alter table signalbox.api_key force row level security;
+alter table signalbox.audit_pending enable row level security;
+alter table signalbox.audit_pending force row level security;
+alter table signalbox.conversation enable row level security;
+alter table signalbox.conversation force row level security;
+alter table signalbox.database_start enable row level security;
+alter table signalbox.database_start force row level security;
+alter table signalbox.event enable row level security;
+alter table signalbox.event force row level security;
+alter table signalbox.idempotency enable row level security;
+alter table signalbox.idempotency force row level security;
+alter table signalbox.message enable row level security;
+alter table signalbox.message force row level security;
+alter table signalbox.migration enable row level security;
+alter table signalbox.migration force row level security;
+alter table signalbox.model_call enable row level security;
+alter table signalbox.model_call force row level security;
+alter table signalbox.ownership enable row level security;
+alter table signalbox.ownership force row level security;
+alter table signalbox.process enable row level security;
+alter table signalbox.process force row level security;
+alter table signalbox.run enable row level security;
+alter table signalbox.run force row level security;
+alter table signalbox.slot enable row level security;
+alter table signalbox.slot force row level security;
+alter table signalbox.snapshot enable row level security;
+alter table signalbox.snapshot force row level security;
+alter table signalbox.tool enable row level security;
+alter table signalbox.tool force row level security;
+alter table signalbox.tool_call enable row level security;
+alter table signalbox.tool_call force row level security;
+alter table signalbox.transcript_entry enable row level security;
+alter table signalbox.transcript_entry force row level security;
+
+create policy own_tenant on signalbox.agent for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.agent for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.agent_revision for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.agent_revision for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.api_key for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.api_key for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.audit_pending for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.audit_pending for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.conversation for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.conversation for all to signalbox_run using (true) with check (true);
+create policy run_side on signalbox.database_start for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.event for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.event for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.idempotency for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.idempotency for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.message for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.message for all to signalbox_run using (true) with check (true);
+create policy migrations on signalbox.migration for all to signalbox_owner using (true) with check (true);
+create policy own_tenant on signalbox.model_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.model_call for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.ownership for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.ownership for all to signalbox_run using (true) with check (true);
+create policy presence on signalbox.process for select to signalbox_app using (true);
+create policy run_side on signalbox.process for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.run for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.run for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.slot for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.slot for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.snapshot for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.snapshot for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.tool for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.tool for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.tool_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.tool_call for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.transcript_entry for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.transcript_entry for all to signalbox_run using (true) with check (true);
+
+grant insert, select, update on signalbox.agent to signalbox_app;
+grant select on signalbox.agent to signalbox_run;
+grant insert, select on signalbox.agent_revision to signalbox_app;
+grant insert, select, update on signalbox.api_key to signalbox_app;
+grant select on signalbox.api_key to signalbox_run;
+grant insert on signalbox.audit_pending to signalbox_app;
+grant insert on signalbox.audit_pending to signalbox_run;
+grant insert, select, update on signalbox.conversation to signalbox_app;
+grant select, update on signalbox.conversation to signalbox_run;
+grant insert, select on signalbox.database_start to signalbox_run;
+grant insert, select on signalbox.event to signalbox_app;
+grant insert, select on signalbox.event to signalbox_run;
+grant insert, select, update on signalbox.idempotency to signalbox_app;
+grant insert, select on signalbox.message to signalbox_app;
+grant insert, select on signalbox.message to signalbox_run;
+grant select on signalbox.model_call to signalbox_app;
+grant insert, select, update on signalbox.model_call to signalbox_run;
+grant insert, select, update on signalbox.ownership to signalbox_app;
+grant select, update on signalbox.ownership to signalbox_run;
+grant select on signalbox.process to signalbox_app;
+grant delete, insert, select, update on signalbox.process to signalbox_run;
+grant insert, select, update on signalbox.run to signalbox_app;
+grant select, update on signalbox.run to signalbox_run;
+grant delete, insert, select, update on signalbox.slot to signalbox_app;
+grant delete, insert, select, update on signalbox.slot to signalbox_run;
+grant insert, select on signalbox.snapshot to signalbox_app;
+grant select on signalbox.snapshot to signalbox_run;
+grant insert, select, update on signalbox.tool to signalbox_app;
+grant select on signalbox.tool to signalbox_run;
+grant select on signalbox.tool_call to signalbox_app;
+grant insert, select, update on signalbox.tool_call to signalbox_run;
+grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
+
+CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
+
+CREATE OR REPLACE FUNCTION signalbox.admit(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer, p_slot_hash text, p_worker text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_generation bigint;
+  v_known signalbox.idempotency;
+  v_active text;
+  v_queued integer;
+  v_before integer;
+  v_at timestamptz;
+  v_cursor bigint;
+  v_run signalbox.run;
+  v_claim json;
+  v_bound boolean := false;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  -- The order in which this lock is given is the order of acknowledgement.
+  select o.generation into v_generation from signalbox.ownership o
+  where o.conversation_id = p_conversation and o.tenant_id = p_tenant for update;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select c.last_sequence into v_cursor from signalbox.conversation c
+  where c.id = p_conversation and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+
+  if p_key is not null then
+    select i.* into v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
+    if found then
+      return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+
+  select r.id into v_active from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'suspended', 'finalizing');
+  select count(*) into v_queued from signalbox.run r where r.conversation_id = p_conversation and r.state = 'queued';
+  v_before := v_queued + case when v_active is null then 0 else 1 end;
+  if v_before > 0 and p_when_busy = 'reject' then
+    return json_build_object('code', 'conversation_busy', 'activeRunId', v_active);
+  end if;
+  if v_before > 0 and v_queued >= p_queue_limit then
+    return json_build_object('code', 'queue_full');
+  end if;
+
+  if p_snapshot_body is not null then
+    insert into signalbox.snapshot (tenant_id, hash, body) values (p_tenant, p_snapshot_hash, p_snapshot_body)
+    on conflict do nothing;
+  elsif not exists (select from signalbox.snapshot s where s.tenant_id = p_tenant and s.hash = p_snapshot_hash) then
+    return json_build_object('missing', true);
+  end if;
+
+  v_at := signalbox.clock();
+  if p_key is not null then
+    insert into signalbox.idempotency (tenant_id, key, route, body_hash, conversation_id, run_id, message_id, accepted,
+                                       position, cursor)
+    values (p_tenant, p_key, 'message', p_body_hash, p_conversation, p_run, p_message,
+            case when v_before = 0 then 'started' else 'queued' end, v_before, v_cursor)
+    on conflict do nothing;
+    if not found then
+      -- Another conversation used the key while we waited for its transaction.
+      select i.* into strict v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
+      return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+
+  insert into signalbox.run (id, tenant_id, conversation_id, message_id, agent_id, agent_revision, snapshot_hash,
+                             runtime, state, position, cursor, actor, requested, granted, trace_id, model_call_limit,
+                             tool_call_limit, wall_clock_ms, accepted_at)
+  values (p_run, p_tenant, p_conversation, p_message, p_agent, p_agent_revision, p_snapshot_hash, p_runtime,
+          case when v_before = 0 then 'admitted' else 'queued' end,
+          1 + coalesce((select max(r.position) from signalbox.run r where r.conversation_id = p_conversation), 0),
+          v_cursor, p_actor, p_requested, p_granted, p_trace, p_model_call_limit, p_tool_call_limit, p_wall_clock_ms,
+          v_at)
+  returning * into v_run;
+  insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, metadata, position, created_at)
+  values (p_message, p_tenant, p_conversation, p_run, 'user', p_text, p_metadata, v_run.position * 2, v_at);
+  perform signalbox.audit(p_tenant, 'message_received', p_actor, p_conversation, p_run, null,
+    '{"messageId":' || signalbox.quoted(p_message)
+    || ',"textDigest":"' || encode(sha256(convert_to(p_text, 'UTF8')), 'hex') || '"}');
+
+  if v_before > 0 then
+    perform signalbox.write_event(v_run, v_generation, 1048575 - v_before, p_message, 'queue.moved',
+      json_build_object('messageId', p_message, 'position', v_before));
+  else
+    perform signalbox.note_admitted(v_run, v_generation);
+    if p_claim_for is not null
+       and exists (select from signalbox.process p where p.incarnation = p_claim_for and p.dead_at is null) then
+      v_claim := signalbox.take(p_conversation, p_claim_for, 'ready');
+      if v_claim is not null and p_slot_hash is not null then
+        select r.* into strict v_run from signalbox.run r where r.id = p_run;
+        v_bound := signalbox.put_slot(v_run, p_slot_hash, p_worker);
+      end if;
+    else
+      update signalbox.ownership set runtime = p_runtime, ready_at = v_at where conversation_id = p_conversation;
+    end if;
+  end if;
+  return json_build_object('kind', 'admitted', 'messageId', p_message, 'runId', p_run,
+    'accepted', case when v_before = 0 then 'started' else 'queued' end, 'position', v_before, 'cursor', v_cursor,
+    'claim', v_claim, 'bound', v_bound, 'sequence', signalbox.newest(p_conversation),
+    'events', (select json_agg(e order by e.sequence) from signalbox.event e
+               where e.conversation_id = p_conversation and e.sequence > v_cursor));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempotency, p_conversation text, p_body_hash text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).body_hash = p_body_hash) AND ((p_known).run_id IS NOT NULL)) THEN json_build_object('kind', 'replayed', 'messageId', (p_known).message_id, 'runId', (p_known).run_id, 'accepted', (p_known).accepted, 'position', (p_known)."position", 'cursor', (p_known).cursor, 'claim', NULL::unknown) ELSE json_build_object('code', 'idempotency_key_reused') END
+;
+CREATE OR REPLACE FUNCTION signalbox.answering(p_tenant text, p_user text, p_conversation text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  return (
+    select json_build_object('agentId', a.id, 'name', a.name, 'revision', r.revision, 'runtime', r.runtime,
+      'definition', r.definition, 'createdAtMs', signalbox.unix_ms(a.created_at), 'participant', c.participant,
+      'pins', coalesce((
+        select json_agg(json_build_object('server', t.server, 'tool', t.tool, 'title', t.title, 'effect', t.effect,
+                                          'definition', t.definition, 'definitionHash', t.definition_hash))
+        from jsonb_array_elements_text(r.definition -> 'tools') as named(reference)
+        join signalbox.tool t on t.tenant_id = p_tenant
+          and t.server = split_part(named.reference, '/', 1)
+          and t.tool = substr(named.reference, strpos(named.reference, '/') + 1)), '[]'::json))
+    from signalbox.conversation c
+    join signalbox.agent a on a.id = c.agent_id and a.tenant_id = p_tenant
+    join signalbox.agent_revision r on r.agent_id = a.id and r.revision = a.revision
+    where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_events(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from signalbox.ownership o
+  where o.conversation_id = any (p_conversations) order by o.conversation_id for share;
+
+  return query
+  with batch as materialized (
+    select b.conversation, b.run, b.generation, b.count, sum(b.count) over (order by b.place) - b.count as offset_before
+    from unnest(p_conversations, p_runs, p_generations, p_counts)
+      with ordinality as b(conversation, run, generation, count, place)
+  ), owned as materialized (
+    select b.conversation, b.count, b.offset_before, b.generation, r.id as run, r.tenant_id, r.trace_id
+    from batch b
+    join signalbox.ownership o on o.conversation_id = b.conversation and o.generation = b.generation
+    join signalbox.run r on r.id = b.run
+    where o.conversation_id = any (p_conversations) and r.id = any (p_runs)
+      and r.generation = b.generation and r.state in ('running', 'finalizing')
+  ), counted as (
+    update signalbox.conversation c set last_sequence = c.last_sequence + owned.count
+    from owned
+    where c.id = owned.conversation and c.id = any (p_conversations)
+    returning c.id, c.last_sequence as last, owned.count, owned.offset_before, owned.generation, owned.run,
+      owned.tenant_id, owned.trace_id
+  ), written as (
+    insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, turn_id,
+                                 trace_id, generation, data, at)
+    select counted.tenant_id, counted.id, counted.last - counted.count + n.n, p_items[counted.offset_before + n.n],
+           p_revisions[counted.offset_before + n.n], p_types[counted.offset_before + n.n], counted.run,
+           p_turns[counted.offset_before + n.n], counted.trace_id, counted.generation,
+           p_data[counted.offset_before + n.n], signalbox.clock()
+    from counted cross join lateral generate_series(1, counted.count) as n(n)
+  )
+  select batch.conversation, counted.last
+  from batch left join counted on counted.id = batch.conversation;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_few(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_group(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+ SET enable_nestloop TO 'off'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET jit TO 'off'
+AS $function$
+begin
+  return query select e.conversation_id, e.last_sequence
+    from signalbox.append_events(p_conversations, p_runs, p_generations, p_counts, p_items, p_revisions, p_types,
+                                 p_turns, p_data) e;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_transcript(p_token_hash text, p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
+  v_run signalbox.run := v_entry.run;
+  v_leaf text;
+  v_leaf_position bigint;
+  v_last bigint;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  select c.leaf_entry, c.leaf_position into strict v_leaf, v_leaf_position
+  from signalbox.conversation c where c.id = v_run.conversation_id for no key update;
+  select greatest(coalesce(max(t.position), 0), v_leaf_position) into v_last
+  from signalbox.transcript_entry t where t.conversation_id = v_run.conversation_id;
+  insert into signalbox.transcript_entry (tenant_id, conversation_id, position, generation, stream, entry_id, kind, body,
+                                          digest)
+  select v_run.tenant_id, v_run.conversation_id, v_last + n.place, v_run.generation, n.stream, n.entry, n.kind, n.body,
+         sha256(n.body)
+  from unnest(p_kinds, p_entries, p_streams, p_bodies) with ordinality as n(kind, entry, stream, body, place)
+  -- Asked for each entry by its id, never by reading what is there: the transcript may be long.
+  where (select true from signalbox.transcript_entry t
+         where t.conversation_id = v_run.conversation_id and t.stream = n.stream and t.entry_id = n.entry and not t.cut
+           and t.position + 0 <= v_leaf_position
+         limit 1) is null
+  on conflict do nothing;
+  select t.entry_id into v_leaf from signalbox.transcript_entry t
+  where t.conversation_id = v_run.conversation_id and t.position > v_leaf_position
+    and t.generation = v_run.generation and t.stream = ''
+  order by t.position desc limit 1;
+  if not found then
+    select c.leaf_entry into v_leaf from signalbox.conversation c where c.id = v_run.conversation_id;
+  end if;
+  return json_build_object('leaf', v_leaf);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.audit(p_tenant text, p_action text, p_actor text, p_conversation text, p_run text, p_generation bigint, p_facts text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_at timestamptz := signalbox.clock();
+begin
+  insert into signalbox.audit_pending (tenant_id, action, actor, conversation_id, run_id, generation, at, bytes)
+  values (p_tenant, p_action, p_actor, p_conversation, p_run, p_generation, v_at, convert_to(
+    '{"action":' || signalbox.quoted(p_action)
+    || ',"actor":' || coalesce(p_actor, 'null')
+    || ',"at":"' || signalbox.rfc3339(v_at)
+    || '","conversationId":' || signalbox.quoted(p_conversation)
+    || ',"facts":' || p_facts
+    || ',"generation":' || coalesce(p_generation::text, 'null')
+    || ',"runId":' || signalbox.quoted(p_run)
+    || ',"tenantId":' || signalbox.quoted(p_tenant)
+    || ',"version":1}', 'UTF8'));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.bind_slot(p_conversation text, p_generation bigint, p_token_hash text, p_worker text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  if not signalbox.hold_shared(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'bind_slot');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  if not signalbox.put_slot(v_run, p_token_hash, p_worker) then
+    return json_build_object('code', 'slot_unknown');
+  end if;
+  -- Nobody waits for the disk: a database that dies and forgets this binding denies the slot, and every commit of what
+  -- the slot then does is durable and brings the binding with it.
+  perform set_config('synchronous_commit', 'off', true);
+  return json_build_object('kind', 'bound');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.bury_processes(p_by integer, p_lease_ms integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_lease interval := make_interval(secs => p_lease_ms / 1000.0);
+  v_judges boolean;
+  v_process integer;
+  v_buried integer := 0;
+begin
+  if not signalbox.process_lives(p_by) then
+    return -1;
+  end if;
+  insert into signalbox.database_start default values on conflict do nothing;
+  select greatest(d.at, pg_postmaster_start_time()) + v_lease < signalbox.clock() into strict v_judges
+  from signalbox.database_start d;
+  for v_process in
+    select p.incarnation from signalbox.process p
+    where p.dead_at is null and p.incarnation <> p_by
+      and (p.lease_until < signalbox.clock()
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), p.incarnation)))
+    order by p.incarnation
+  loop
+    update signalbox.process set dead_at = signalbox.clock()
+    where incarnation = v_process and dead_at is null
+      and (lease_until < signalbox.clock()
+           or (v_judges and pg_try_advisory_xact_lock(signalbox.presence_space(), incarnation)));
+    v_buried := v_buried + case when found then 1 else 0 end;
+  end loop;
+  return v_buried;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.chain_start()
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN decode(repeat('00'::text, 32), 'hex'::text)
+;
+CREATE OR REPLACE FUNCTION signalbox.change_worker(p_conversation text, p_generation bigint, p_attempt_limit integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'change_worker');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation for update;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  if v_run.attempt >= p_attempt_limit then
+    return json_build_object('code', 'retries_exhausted');
+  end if;
+  perform signalbox.unbind_slots(p_conversation);
+  return json_build_object('claim', signalbox.take(p_conversation, v_run.owner, 'worker_lost'));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.claim(p_process integer, p_room jsonb, p_limit integer)
+ RETURNS SETOF json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_room jsonb := p_room;
+  v_left integer := p_limit;
+  v_runtime text;
+  v_conversation text;
+  v_claim json;
+begin
+  if not signalbox.process_lives(p_process) then
+    return next json_build_object('code', 'stale_generation');
+    return;
+  end if;
+  for v_conversation, v_runtime in
+    select o.conversation_id, o.runtime
+    from signalbox.process p join signalbox.ownership o on o.owner = p.incarnation
+    where p.dead_at is not null and coalesce((p_room ->> o.runtime)::integer, 0) > 0
+    limit p_limit
+    for update of o skip locked
+  loop
+    continue when (v_room ->> v_runtime)::integer <= 0;
+    v_claim := signalbox.take(v_conversation, p_process, 'owner_lost');
+    if v_claim is null then
+      perform signalbox.hand_over(v_conversation);
+      continue;
+    end if;
+    v_room := jsonb_set(v_room, array[v_runtime], to_jsonb((v_room ->> v_runtime)::integer - 1));
+    v_left := v_left - 1;
+    return next v_claim;
+  end loop;
+  for v_runtime in select jsonb_object_keys(v_room) loop
+    for v_conversation in
+      select o.conversation_id from signalbox.ownership o
+      where o.ready_at is not null and o.runtime = v_runtime
+      order by o.ready_at
+      limit greatest(least(v_left, (v_room ->> v_runtime)::integer), 0)
+      for update skip locked
+    loop
+      v_claim := signalbox.take(v_conversation, p_process, 'ready');
+      v_left := v_left - 1;
+      return next v_claim;
+    end loop;
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.claim_facts(p_run signalbox.run, p_cause text, p_again boolean)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_at timestamptz := signalbox.clock();
+  v_message signalbox.message;
+  v_before signalbox.message;
+  v_leaf text;
+  v_sequence bigint;
+  v_history boolean;
+  v_visible json := '[]';
+  v_unknown boolean := false;
+begin
+  select m.* into strict v_message from signalbox.message m
+  where m.conversation_id = p_run.conversation_id and m.position = p_run.position * 2;
+  select m.* into v_before from signalbox.message m
+  where m.conversation_id = p_run.conversation_id and m.position = (p_run.position - 1) * 2;
+  v_history := exists (select from signalbox.message m
+    where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and m.role = 'assistant');
+  select c.leaf_entry, c.last_sequence into strict v_leaf, v_sequence from signalbox.conversation c where c.id = p_run.conversation_id;
+  if p_again then
+    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
+                             order by last.item_id), '[]')
+    into v_visible
+    from (select distinct on (e.item_id) e.item_id, e.type
+          from signalbox.event e
+          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+          order by e.item_id, e.revision desc, e.sequence desc) as last
+    where last.type <> 'text.retracted';
+    v_unknown := exists (select from signalbox.tool_call t
+      where t.run_id = p_run.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'));
+  end if;
+  return json_build_object(
+    'tenantId', p_run.tenant_id, 'conversationId', p_run.conversation_id, 'runId', p_run.id,
+    'messageId', p_run.message_id, 'generation', p_run.generation, 'attempt', p_run.attempt, 'cause', p_cause,
+    'actor', p_run.actor::json, 'snapshotHash', p_run.snapshot_hash, 'traceId', p_run.trace_id,
+    'text', v_message.text, 'metadata', v_message.metadata,
+    'acceptedAtMs', signalbox.unix_ms(p_run.accepted_at), 'nowMs', signalbox.unix_ms(v_at),
+    'startedAtMs', signalbox.unix_ms(p_run.started_at),
+    'lastUserMessageAgeMs', signalbox.unix_ms(v_message.created_at) - signalbox.unix_ms(v_before.created_at),
+    'lastUserSnippet', left(v_before.text, 400),
+    'leaf', v_leaf, 'hasHistory', v_history, 'cancelRequested', p_run.cancel_requested_at is not null,
+    'visibleItems', v_visible, 'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.clock()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ PARALLEL SAFE
+RETURN date_trunc('milliseconds'::text, clock_timestamp())
+;
+CREATE OR REPLACE FUNCTION signalbox.close_lost_calls(p_run signalbox.run)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.lose_model_call(m.id) from signalbox.model_call m
+  where m.run_id = p_run.id and m.state = 'executing' and not signalbox.process_lives(m.process);
+  perform signalbox.lose_tool_call(t.id) from signalbox.tool_call t
+  where t.run_id = p_run.id and t.state = 'executing' and not signalbox.process_lives(t.process);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_call signalbox.tool_call;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
+  update signalbox.tool_call
+  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(),
+      result = json_build_object('isError', true,
+        'content', json_build_array(json_build_object('type', 'text', 'text', p_reason)))
+  where id = v_call.id and state in ('proposed', 'awaiting_approval', 'authorized')
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(v_run, v_call);
+  else
+    perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
+  end if;
+  return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.end_run(p_run signalbox.run, p_generation bigint, p_outcome text, p_reason text, p_error json, p_answer text)
+ RETURNS signalbox.run
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  update signalbox.run
+  set state = p_outcome, reason = p_reason, error = p_error::jsonb, answer_message_id = p_answer, rung = p_run.rung,
+      served_model = p_run.served_model, finished_at = signalbox.clock(), conclusion = null
+  where id = p_run.id
+  returning * into strict v_run;
+  perform signalbox.tell_still_open(v_run);
+  perform signalbox.write_event(v_run, p_generation, 1048575, v_run.id, 'run.finished',
+    json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer));
+  perform signalbox.audit(v_run.tenant_id, 'message_completed', v_run.actor, v_run.conversation_id, v_run.id,
+    p_generation,
+    '{"answerMessageId":' || signalbox.quoted(p_answer)
+    || ',"errorCode":' || signalbox.quoted(p_error ->> 'code')
+    || ',"outcome":' || signalbox.quoted(p_outcome)
+    || ',"reason":' || signalbox.quoted(p_reason) || '}');
+  return v_run;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.enter_gate(p_token_hash text, p_process integer)
+ RETURNS signalbox.gate_entry
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry;
+  v_slot signalbox.slot;
+  v_run signalbox.run;
+  v_generation bigint;
+  v_cancel_at timestamptz;
+begin
+  select s.* into v_slot from signalbox.slot s where s.token_hash = p_token_hash;
+  if not found or v_slot.run_id is null then
+    v_entry.code := 'slot_unknown';
+    return v_entry;
+  end if;
+  select o.generation, o.cancel_at into v_generation, v_cancel_at from signalbox.ownership o
+  where o.conversation_id = v_slot.conversation_id for share;
+  select r.* into v_run from signalbox.run r where r.id = v_slot.run_id;
+  if v_generation <> v_slot.generation or v_run.state <> 'running' then
+    v_entry.code := 'stale_generation';
+    perform signalbox.note_stale(v_slot.conversation_id, v_slot.run_id, v_slot.generation, 'gate');
+    return v_entry;
+  end if;
+  if p_process is not null then
+    if not signalbox.process_lives(p_process) then
+      v_entry.code := 'stale_generation';
+      return v_entry;
+    elsif v_cancel_at is not null then
+      v_entry.code := 'run_cancelled';
+      return v_entry;
+    elsif v_run.started_at + make_interval(secs => v_run.wall_clock_ms / 1000.0) < signalbox.clock() then
+      v_entry.code := 'run_timeout';
+      return v_entry;
+    end if;
+  end if;
+  v_entry.slot := v_slot;
+  v_entry.run := v_run;
+  return v_entry;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.event_head(p_tenant text, p_user text, p_conversation text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  return (select c.last_sequence from signalbox.conversation c
+          where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.find_call(p_run signalbox.run, p_tool_use text, p_name text, p_digest text)
+ RETURNS signalbox.tool_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  select t.* into v_call from signalbox.tool_call t
+  where t.run_id = p_run.id and t.name = p_name and t.arguments_digest = p_digest
+    and t.generation = p_run.generation and (p_tool_use is null or t.tool_use_id = p_tool_use)
+  order by t.state <> 'proposed', t.proposed_at, t.ordinal
+  limit 1
+  for no key update;
+  return v_call;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.finish(p_conversation text, p_generation bigint, p_outcome text, p_reason text, p_error json, p_answer text, p_answer_text text, p_partial boolean, p_rung text, p_continuity text, p_leaf text, p_digest text, p_served_model text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_tip record;
+  v_turn bigint;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'finish');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'finalizing' and r.generation = p_generation for update;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  v_turn := (v_run.conclusion ->> 'generation')::bigint;
+  if p_continuity = 'moved' then
+    select t.leaf, t.digest into strict v_tip
+    from signalbox.transcript_tip(p_conversation, v_turn, v_run.conclusion ->> 'rung') t;
+    if v_tip.leaf is distinct from p_leaf or encode(v_tip.digest, 'hex') is distinct from p_digest then
+      return json_build_object('code', 'transcript_not_durable');
+    end if;
+  end if;
+  if p_answer is not null then
+    insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
+    values (p_answer, v_run.tenant_id, p_conversation, v_run.id, 'assistant', p_answer_text, p_partial,
+            v_run.position * 2 + 1);
+  end if;
+  v_run.rung := p_rung;
+  v_run.served_model := p_served_model;
+  v_run := signalbox.end_run(v_run, p_generation, p_outcome, p_reason, p_error, p_answer);
+  perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, p_rung, p_leaf, decode(p_digest, 'hex'));
+  perform signalbox.unbind_slots(p_conversation);
+  perform signalbox.withdraw_proposals(v_run.id);
+  return json_build_object('nextRunId', signalbox.hand_over(p_conversation), 'sequence', signalbox.newest(p_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.forget_processes()
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from signalbox.process p
+  where p.dead_at < signalbox.clock() - interval '1 day'
+    and not exists (select from signalbox.ownership o where o.owner = p.incarnation)
+    and not exists (select from signalbox.model_call m where m.process = p.incarnation and m.state = 'executing')
+    and not exists (select from signalbox.tool_call t where t.process = p.incarnation and t.state = 'executing');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.hand_over(p_conversation text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_generation bigint;
+  v_run signalbox.run;
+begin
+  update signalbox.ownership
+  set generation = generation + 1, owner = null, runtime = null, ready_at = null, cancel_at = null
+  where conversation_id = p_conversation
+  returning generation into strict v_generation;
+  update signalbox.run set state = 'admitted'
+  where id = (select r.id from signalbox.run r
+              where r.conversation_id = p_conversation and r.state = 'queued' order by r.position limit 1)
+  returning * into v_run;
+  if not found then
+    return null;
+  end if;
+  update signalbox.ownership set runtime = v_run.runtime, ready_at = signalbox.clock()
+  where conversation_id = p_conversation;
+  perform signalbox.note_admitted(v_run, v_generation);
+  perform signalbox.move_queue(p_conversation, v_run.position, v_generation);
+  return v_run.id;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.history_before(p_run text, p_limit integer)
+ RETURNS TABLE(role text, text text)
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT recent.role,
+     recent.text
+    FROM ( SELECT m.role,
+             m.text,
+             m."position"
+            FROM (signalbox.run r
+              JOIN signalbox.message m ON (((m.conversation_id = r.conversation_id) AND (m."position" < (r."position" * 2)))))
+           WHERE (r.id = history_before.p_run)
+           ORDER BY m."position" DESC
+          LIMIT history_before.p_limit) recent
+   ORDER BY recent."position";
+END
+;
+CREATE OR REPLACE FUNCTION signalbox.hold_exclusive(p_conversation text, p_generation bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from signalbox.ownership o
+  where o.conversation_id = p_conversation and o.generation = p_generation for update;
+  return found;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.hold_for_call(p_conversation text, p_run text)
+ RETURNS signalbox.run
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  perform from signalbox.ownership o where o.conversation_id = p_conversation for share;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run for no key update;
+  perform from signalbox.conversation c where c.id = p_conversation for no key update;
+  return v_run;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.hold_shared(p_conversation text, p_generation bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from signalbox.ownership o
+  where o.conversation_id = p_conversation and o.generation = p_generation for share;
+  return found;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.keep_ending()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'run % has ended as % and does not become %', old.id, old.state, new.state;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.load_transcript(p_conversation text, p_generation bigint, p_after bigint, p_page_bytes bigint)
+ RETURNS TABLE("position" bigint, kind text, entry_id text, stream text, body bytea, digest bytea)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return query
+    select page.position, page.kind, page.entry_id, page.stream, page.body, page.digest
+    from (
+      select t.position, t.kind, t.entry_id, t.stream, t.body, t.digest,
+             sum(octet_length(t.body)) over (order by t.position) - octet_length(t.body) as before_bytes
+      from (
+        select e.position, e.kind, e.entry_id, e.stream, e.body, e.digest
+        from signalbox.transcript_entry e join signalbox.conversation c on c.id = e.conversation_id
+        where e.conversation_id = p_conversation and e.position > p_after and not e.cut
+          and (e.position <= c.leaf_position or e.generation = p_generation)
+        order by e.position
+        limit 256) as t) as page
+    where page.before_bytes < p_page_bytes
+    order by page.position;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lose_model_call(p_call text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.model_call;
+  v_run signalbox.run;
+begin
+  select m.* into strict v_call from signalbox.model_call m where m.id = p_call;
+  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
+  update signalbox.model_call
+  set state = 'estimated', input_tokens = ceil(request_bytes / 4.0), output_tokens = 0, cache_read_tokens = 0,
+      cache_write_tokens = 0, error_code = 'provider_stream_broken', proposals_accepted = false,
+      finished_at = signalbox.clock()
+  where id = p_call and state = 'executing' and not signalbox.process_lives(process)
+  returning * into v_call;
+  if found then
+    perform signalbox.note_usage(v_run, v_call);
+  end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lose_tool_call(p_call text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_run signalbox.run;
+begin
+  select t.* into strict v_call from signalbox.tool_call t where t.id = p_call;
+  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
+  update signalbox.tool_call
+  set state = 'unknown', error_code = 'tool_outcome_unknown', finished_at = signalbox.clock(),
+      result_summary = 'The gate was lost while the call was running; whether it took effect is not known.'
+  where id = p_call and state = 'executing' and not signalbox.process_lives(process)
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(v_run, v_call);
+  end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lost_calls(p_limit integer)
+ RETURNS TABLE(kind text, id text)
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+( SELECT 'model'::text,
+     m.id
+    FROM (signalbox.process p
+      JOIN signalbox.model_call m ON ((m.process = p.incarnation)))
+   WHERE ((p.dead_at IS NOT NULL) AND (m.state = 'executing'::text))
+  LIMIT lost_calls.p_limit)
+ UNION ALL
+ ( SELECT 'tool'::text,
+     t.id
+    FROM (signalbox.process p
+      JOIN signalbox.tool_call t ON ((t.process = p.incarnation)))
+   WHERE ((p.dead_at IS NOT NULL) AND (t.state = 'executing'::text))
+  LIMIT lost_calls.p_limit);
+END
+;
+CREATE OR REPLACE FUNCTION signalbox.move_queue(p_conversation text, p_after bigint, p_generation bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_place integer := 1;
+begin
+  for v_run in
+    select r.* from signalbox.run r where r.conversation_id = p_conversation and r.state = 'queued' order by r.position
+  loop
+    if v_run.position > p_after then
+      -- A place only falls, so a later one is a newer revision.
+      perform signalbox.write_event(v_run, p_generation, 1048575 - v_place, v_run.message_id, 'queue.moved',
+        json_build_object('messageId', v_run.message_id, 'position', v_place));
+    end if;
+    v_place := v_place + 1;
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.newest(p_conversation text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select c.last_sequence from signalbox.conversation c where c.id = p_conversation);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_admitted(p_run signalbox.run, p_generation bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.write_event(p_run, p_generation, 0, p_run.id, 'run.admitted',
+    json_build_object('messageId', p_run.message_id));
+  perform signalbox.audit(p_run.tenant_id, 'run_admitted', p_run.actor, p_run.conversation_id, p_run.id, p_generation,
+    '{"messageId":' || signalbox.quoted(p_run.message_id) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_denied(p_run signalbox.run, p_call text, p_name text, p_code text, p_reason text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(p_run.tenant_id, 'tool_denied', p_run.actor, p_run.conversation_id, p_run.id,
+    p_run.generation,
+    '{"denial":' || signalbox.quoted(p_reason)
+    || ',"errorCode":' || signalbox.quoted(p_code)
+    || ',"name":' || signalbox.quoted(p_name)
+    || ',"state":"denied","toolCallId":' || signalbox.quoted(p_call) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_stale(p_conversation text, p_run text, p_generation bigint, p_what text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(c.tenant_id, 'stale_refused', null, p_conversation, p_run, p_generation,
+    '{"what":' || signalbox.quoted(p_what) || '}')
+  from signalbox.conversation c where c.id = p_conversation;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_taken(p_run signalbox.run, p_cause text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_cause = 'ready' then
+    perform signalbox.write_event(p_run, p_run.generation, 0, p_run.id, 'run.started',
+      json_build_object('runtime', p_run.runtime, 'attempt', p_run.attempt));
+  else
+    perform signalbox.write_event(p_run, p_run.generation, 0, p_run.id, 'run.recovered',
+      json_build_object('cause', p_cause, 'attempt', p_run.attempt));
+  end if;
+  perform signalbox.audit(p_run.tenant_id, case p_cause when 'ready' then 'run_started' else 'run_recovered' end,
+    p_run.actor, p_run.conversation_id, p_run.id, p_run.generation,
+    '{"attempt":' || p_run.attempt || ',"cause":' || signalbox.quoted(p_cause) || ',"process":' || p_run.owner || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_tool_finished(p_run signalbox.run, p_call signalbox.tool_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.tell_tool_finished(p_run, p_call, 2);
+  perform signalbox.audit(p_run.tenant_id,
+    case p_call.state when 'denied' then 'tool_denied' else 'tool_settled' end,
+    p_run.actor, p_run.conversation_id, p_run.id, p_call.generation,
+    '{"denial":' || signalbox.quoted(p_call.denial)
+    || ',"errorCode":' || signalbox.quoted(p_call.error_code)
+    || ',"name":' || signalbox.quoted(p_call.name)
+    || ',"state":' || signalbox.quoted(p_call.state)
+    || ',"toolCallId":' || signalbox.quoted(p_call.id) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_usage(p_run signalbox.run, p_call signalbox.model_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.run
+  set input_tokens = input_tokens + p_call.input_tokens, output_tokens = output_tokens + p_call.output_tokens,
+      cache_read_tokens = cache_read_tokens + p_call.cache_read_tokens,
+      cache_write_tokens = cache_write_tokens + p_call.cache_write_tokens,
+      cost_micros = case when p_call.cost_micros is null then cost_micros
+                         else coalesce(cost_micros, 0) + p_call.cost_micros end
+  where id = p_run.id;
+  perform signalbox.write_event(p_run, p_call.generation, 0, p_call.id, 'usage.recorded', json_build_object(
+    'modelCallId', p_call.id, 'requestedModel', p_call.requested_model,
+    'servedModel', coalesce(p_call.served_model, p_call.requested_model),
+    'usage', json_build_object('inputTokens', p_call.input_tokens, 'outputTokens', p_call.output_tokens,
+                               'cacheReadTokens', p_call.cache_read_tokens,
+                               'cacheWriteTokens', p_call.cache_write_tokens),
+    'costMicros', p_call.cost_micros, 'priceVersion', p_call.price_version,
+    'estimated', p_call.state = 'estimated'));
+  perform signalbox.audit(p_run.tenant_id, 'model_settled', p_run.actor, p_run.conversation_id, p_run.id,
+    p_call.generation,
+    '{"costMicros":' || coalesce(p_call.cost_micros::text, 'null')
+    || ',"errorCode":' || signalbox.quoted(p_call.error_code)
+    || ',"modelCallId":' || signalbox.quoted(p_call.id)
+    || ',"servedModel":' || signalbox.quoted(p_call.served_model)
+    || ',"state":' || signalbox.quoted(p_call.state) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.open_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  update signalbox.run set model_call_count = model_call_count + 1
+  where id = v_run.id and model_call_count < model_call_limit;
+  if not found then
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its model calls.');
+  end if;
+  insert into signalbox.model_call (id, tenant_id, run_id, conversation_id, generation, process, state, wire,
+                                    requested_model, rules, request_bytes, started_at)
+  values (p_call, v_run.tenant_id, v_run.id, v_run.conversation_id, v_run.generation, p_process, 'executing', p_wire,
+          p_model, p_rules, p_request_bytes, signalbox.clock());
+  perform signalbox.audit(v_run.tenant_id, 'model_called', v_run.actor, v_run.conversation_id, v_run.id,
+    v_run.generation,
+    '{"model":' || signalbox.quoted(p_model) || ',"modelCallId":' || signalbox.quoted(p_call) || '}');
+  return signalbox.slot_view(p_token_hash);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.open_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_call signalbox.tool_call;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
+  case
+    when v_call.id is null or v_call.state = 'withdrawn' then
+      perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
+      return json_build_object('code', 'tool_not_proposed');
+    when v_call.state in ('succeeded', 'failed') then
+      return signalbox.replay_of(v_call);
+    when v_call.state in ('executing', 'unknown') then
+      return json_build_object('code', 'tool_outcome_unknown');
+    when v_call.state = 'awaiting_approval' or v_call.server is null then
+      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
+    when v_call.state = 'denied' then
+      return signalbox.replay_of(v_call);
+    else
+      return signalbox.start_tool_call(v_run, v_call, p_process);
+  end case;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.presence_space()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN 1396854616
+;
+CREATE OR REPLACE FUNCTION signalbox.process_lives(p_process integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.process p where p.incarnation = p_process and p.dead_at is null);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.propose(p_run signalbox.run, p_call signalbox.model_call, p_proposals jsonb)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_proposal jsonb;
+  v_ordinal integer := 0;
+begin
+  if (select count(*) > count(distinct p ->> 'toolUseId') from jsonb_array_elements(p_proposals) p)
+     or exists (
+       select from jsonb_array_elements(p_proposals) p
+       join signalbox.tool_call t on t.run_id = p_run.id and t.tool_use_id = p ->> 'toolUseId'
+       where t.arguments_digest <> p ->> 'argumentsDigest' or t.name <> p ->> 'name')
+  then
+    return false;
+  end if;
+  for v_proposal in select value from jsonb_array_elements(p_proposals) loop
+    v_ordinal := v_ordinal + 1;
+    update signalbox.tool_call
+    set generation = p_call.generation, model_call_id = p_call.id, ordinal = v_ordinal
+    where run_id = p_run.id and tool_use_id = v_proposal ->> 'toolUseId';
+    if found then
+      perform signalbox.propose_again(p_run.id, v_proposal ->> 'toolUseId');
+    else
+      perform signalbox.propose_new(p_run, p_call, v_ordinal, v_proposal);
+    end if;
+  end loop;
+  return true;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.propose_again(p_run text, p_tool_use text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.tool_call
+  set state = 'proposed', process = null, started_at = null, finished_at = null, result = null, result_summary = null,
+      error_code = null, proposed_at = signalbox.clock()
+  where run_id = p_run and tool_use_id = p_tool_use
+    and (state in ('failed', 'withdrawn') or (state = 'unknown' and effect in ('read', 'egress_read')));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.propose_new(p_run signalbox.run, p_call signalbox.model_call, p_ordinal integer, p_proposal jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_denied boolean := p_proposal ->> 'server' is null;
+  v_call signalbox.tool_call;
+begin
+  insert into signalbox.tool_call (
+    id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name, server, tool, title, effect,
+    definition_hash, arguments, arguments_digest, state, generation, error_code, denial, proposed_at, finished_at)
+  values (
+    p_proposal ->> 'toolCallId', p_run.tenant_id, p_run.id, p_run.conversation_id, p_call.id, p_ordinal,
+    p_proposal ->> 'toolUseId', p_proposal ->> 'name', p_proposal ->> 'server', p_proposal ->> 'tool',
+    coalesce((select t.title from signalbox.tool t
+              where t.tenant_id = p_run.tenant_id and t.server = p_proposal ->> 'server'
+                and t.tool = p_proposal ->> 'tool'), p_proposal ->> 'tool', p_proposal ->> 'name'),
+    p_proposal ->> 'effect', p_proposal ->> 'definitionHash', p_proposal ->> 'argumentsJson',
+    p_proposal ->> 'argumentsDigest', case when v_denied then 'denied' else 'proposed' end, p_call.generation,
+    case when v_denied then 'tool_not_allowed' end,
+    case when v_denied then 'This agent has no tool of that name.' end,
+    signalbox.clock(), case when v_denied then signalbox.clock() end)
+  returning * into strict v_call;
+  if v_denied then
+    perform signalbox.note_tool_finished(p_run, v_call);
+  end if;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.put_slot(p_run signalbox.run, p_token_hash text, p_worker text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into signalbox.slot (token_hash, tenant_id, conversation_id, snapshot_hash, worker_id, run_id, generation,
+                              actor, bound_at)
+  values (p_token_hash, p_run.tenant_id, p_run.conversation_id, p_run.snapshot_hash, p_worker, p_run.id,
+          p_run.generation, p_run.actor, signalbox.clock())
+  on conflict (token_hash) do update
+  set snapshot_hash = excluded.snapshot_hash, worker_id = excluded.worker_id, run_id = excluded.run_id,
+      generation = excluded.generation, actor = excluded.actor, bound_at = excluded.bound_at
+  where slot.conversation_id = p_run.conversation_id;
+  if not found then
+    return false;
+  end if;
+  -- One slot speaks for a generation; slots of earlier ones keep theirs, and hear that it is stale.
+  update signalbox.slot s set run_id = null, generation = null
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and s.generation = p_run.generation;
+  delete from signalbox.slot s
+  where s.conversation_id = p_run.conversation_id and s.token_hash <> p_token_hash
+    and (s.run_id is null or s.bound_at < signalbox.clock() - interval '1 hour');
+  return true;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.quoted(p_text text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN COALESCE((to_json(p_text))::text, 'null'::text)
+;
+CREATE OR REPLACE FUNCTION signalbox.read_events(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer)
+ RETURNS TABLE(sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if signalbox.event_head(p_tenant, p_user, p_conversation) is null then
+    return;
+  end if;
+  return query
+    select e.sequence, e.item_id, e.revision, e.type, e.run_id, e.turn_id, e.trace_id, e.generation, e.data, e.at
+    from signalbox.event e
+    where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
+    order by e.sequence
+    limit p_limit;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.reclaim(p_process integer, p_conversations text[], p_generations bigint[])
+ RETURNS SETOF json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_conversation text;
+begin
+  if not signalbox.process_lives(p_process) then
+    return next json_build_object('code', 'stale_generation');
+    return;
+  end if;
+  for v_conversation in
+    select o.conversation_id from signalbox.ownership o
+    where o.owner = p_process
+      and not exists (select from unnest(p_conversations, p_generations) as driven(conversation, generation)
+                      where driven.conversation = o.conversation_id and driven.generation = o.generation)
+    for update skip locked
+  loop
+    return next signalbox.take(v_conversation, p_process, 'owner_lost');
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.register_process(p_roles text[], p_lease_ms integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_incarnation integer := nextval('signalbox.incarnation');
+begin
+  -- Before the row can be seen: nobody finds a registered process whose lock is free.
+  perform pg_advisory_lock(signalbox.presence_space(), v_incarnation);
+  insert into signalbox.process (incarnation, roles, lease_until)
+  values (v_incarnation, p_roles, signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0));
+  return v_incarnation;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.release(p_conversation text, p_generation bigint)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'release');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  update signalbox.run set state = 'admitted', owner = null
+  where conversation_id = p_conversation and state = 'running' and generation = p_generation
+  returning * into v_run;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  update signalbox.ownership
+  set generation = generation + 1, owner = null, ready_at = signalbox.clock()
+  where conversation_id = p_conversation;
+  perform signalbox.unbind_slots(p_conversation);
+  perform signalbox.withdraw_proposals(v_run.id);
+  perform signalbox.audit(v_run.tenant_id, 'run_admitted', v_run.actor, p_conversation, v_run.id, p_generation + 1,
+    '{"messageId":' || signalbox.quoted(v_run.message_id) || '}');
+  return json_build_object('kind', 'released');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.renew_process(p_process integer, p_lease_ms integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.process
+  set heartbeat_at = signalbox.clock(), lease_until = signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0)
+  where incarnation = p_process and dead_at is null;
+  return found;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.replay_of(p_call signalbox.tool_call)
+ RETURNS json
+ LANGUAGE sql
+RETURN json_build_object('kind', 'replay', 'toolCallId', (p_call).id, 'state', (p_call).state, 'resultJson', (p_call).result, 'conversationId', (p_call).conversation_id, 'sequence', signalbox.newest((p_call).conversation_id))
+;
+CREATE OR REPLACE FUNCTION signalbox.request_cancel(p_tenant text, p_user text, p_run text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_conversation text;
+  v_generation bigint;
+  v_run signalbox.run;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  select r.conversation_id into v_conversation
+  from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
+  where r.id = p_run and r.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select o.generation into strict v_generation from signalbox.ownership o
+  where o.conversation_id = v_conversation for update;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
+
+  if v_run.state not in ('queued', 'admitted', 'suspended', 'running') then
+    return json_build_object('kind', 'already_ended', 'state', v_run.state);
+  end if;
+  if v_run.cancel_requested_at is null then
+    update signalbox.run set cancel_requested_at = signalbox.clock() where id = p_run;
+    perform signalbox.audit(p_tenant, 'run_cancel_requested', p_actor, v_conversation, p_run, v_run.generation, '{}');
+  end if;
+  if v_run.state = 'running' then
+    update signalbox.ownership set cancel_at = signalbox.clock()
+    where conversation_id = v_conversation and cancel_at is null;
+    return json_build_object('kind', 'requested', 'state', v_run.state);
+  end if;
+
+  perform signalbox.end_run(v_run, v_generation, 'cancelled', 'user_cancel', null, null);
+  if v_run.state = 'queued' then
+    perform signalbox.move_queue(v_conversation, v_run.position, v_generation);
+  else
+    perform signalbox.hand_over(v_conversation);
+  end if;
+  return json_build_object('kind', 'ended', 'state', 'cancelled', 'conversationId', v_conversation,
+                           'sequence', signalbox.newest(v_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.retake_presence(p_process integer, p_lease_ms integer)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not pg_try_advisory_lock(signalbox.presence_space(), p_process) then
+    return 'busy';
+  end if;
+  if signalbox.renew_process(p_process, p_lease_ms) then
+    return 'held';
+  end if;
+  perform pg_advisory_unlock(signalbox.presence_space(), p_process);
+  return 'dead';
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.revision(p_generation bigint, p_step integer)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((p_generation * 1048576) + p_step)
+;
+CREATE OR REPLACE FUNCTION signalbox.rfc3339(p_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN to_char((p_at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
+;
+CREATE OR REPLACE FUNCTION signalbox.same_effect(p_call signalbox.tool_call)
+ RETURNS signalbox.tool_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_before signalbox.tool_call;
+begin
+  select t.* into v_before from signalbox.tool_call t
+  where t.run_id = p_call.run_id and t.generation < p_call.generation and t.replay_of is null
+    and t.state in ('succeeded', 'unknown') and p_call.effect in ('write', 'irreversible')
+    and t.server = p_call.server and t.tool = p_call.tool
+    and t.definition_hash is not distinct from p_call.definition_hash
+    and t.arguments_digest = p_call.arguments_digest
+    and not exists (select from signalbox.tool_call n where n.replay_of = t.id and n.generation = p_call.generation)
+  order by t.proposed_at, t.ordinal
+  limit 1;
+  return v_before;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.seal(p_conversation text, p_generation bigint, p_conclusion jsonb)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_tip record;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'seal');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  update signalbox.run set state = 'finalizing', conclusion = coalesce(conclusion, p_conclusion)
+  where conversation_id = p_conversation and state in ('running', 'finalizing') and generation = p_generation
+  returning * into v_run;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select t.leaf, t.digest into strict v_tip
+  from signalbox.transcript_tip(p_conversation, (v_run.conclusion ->> 'generation')::bigint,
+                                v_run.conclusion ->> 'rung') t;
+  return json_build_object(
+    'leaf', v_tip.leaf,
+    'digest', encode(v_tip.digest, 'hex'),
+    'openModelCallCount', (select count(*) from signalbox.model_call m
+                           where m.run_id = v_run.id and m.state = 'executing'),
+    'openToolCallCount', (select count(*) from signalbox.tool_call t
+                          where t.run_id = v_run.id and t.state = 'executing'),
+    'unknownToolCallCount', (select count(*) from signalbox.tool_call t
+                             where t.run_id = v_run.id and t.state = 'unknown'
+                               and t.effect in ('write', 'irreversible')),
+    'cancelRequested', v_run.cancel_requested_at is not null);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.model_call;
+  v_run signalbox.run;
+  v_accepted boolean := false;
+begin
+  select m.* into v_call from signalbox.model_call m where m.id = p_call;
+  if not found then
+    -- The intent was never recorded: its reply was lost together with it.
+    return json_build_object('proposalsAccepted', false);
+  end if;
+  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
+  update signalbox.model_call
+  set state = p_state, served_model = p_served_model, input_tokens = p_input, output_tokens = p_output,
+      cache_read_tokens = p_cache_read, cache_write_tokens = p_cache_write, cost_micros = p_cost_micros,
+      price_version = p_price_version, stop_reason = p_stop_reason, error_code = p_error_code,
+      finished_at = signalbox.clock()
+  where id = p_call and state = 'executing'
+  returning * into v_call;
+  if not found then
+    return (select json_build_object('proposalsAccepted', coalesce(m.proposals_accepted, false))
+            from signalbox.model_call m where m.id = p_call);
+  end if;
+  perform signalbox.note_usage(v_run, v_call);
+  if p_state = 'succeeded' and v_run.state = 'running' and exists (
+       select from signalbox.ownership o
+       where o.conversation_id = v_call.conversation_id and o.generation = v_call.generation and o.cancel_at is null)
+  then
+    v_accepted := signalbox.propose(v_run, v_call, p_proposals);
+  end if;
+  update signalbox.model_call set proposals_accepted = v_accepted where id = p_call;
+  return json_build_object('proposalsAccepted', v_accepted, 'conversationId', v_call.conversation_id,
+                           'sequence', signalbox.newest(v_call.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.settle_tool_call(p_call text, p_state text, p_result text, p_summary text, p_error_code text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_run signalbox.run;
+begin
+  select t.* into v_call from signalbox.tool_call t where t.id = p_call;
+  if not found then
+    return json_build_object('kind', 'unknown');
+  end if;
+  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
+  update signalbox.tool_call
+  set state = p_state, result = p_result, result_summary = p_summary, error_code = p_error_code,
+      finished_at = signalbox.clock()
+  where id = p_call and state = 'executing'
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(v_run, v_call);
+  end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.settle_transcript(p_conversation text, p_generation bigint, p_continuity text, p_rung text, p_leaf text, p_digest bytea)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_leaf_position bigint;
+begin
+  select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
+  if p_continuity = 'broken' or (p_continuity = 'moved' and p_rung = 'rebuilt') then
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and not t.cut
+      and (p_continuity = 'broken' or t.generation <> p_generation);
+  else
+    -- Only what stands behind the leaf is looked at, however long the transcript is.
+    update signalbox.transcript_entry t set cut = true
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and not t.cut
+      and (p_continuity = 'kept' or t.generation <> p_generation);
+  end if;
+  if p_continuity = 'moved' then
+    select coalesce(max(t.position), v_leaf_position) into v_leaf_position
+    from signalbox.transcript_entry t where t.conversation_id = p_conversation;
+    update signalbox.conversation
+    set leaf_entry = p_leaf, leaf_position = v_leaf_position, leaf_digest = p_digest
+    where id = p_conversation;
+  elsif p_continuity = 'broken' then
+    update signalbox.conversation set leaf_entry = null, leaf_digest = null where id = p_conversation;
+  end if;
+  delete from signalbox.transcript_entry t
+  where t.conversation_id = p_conversation and t.kind = 'state'
+    and (t.cut or exists (select from signalbox.transcript_entry n
+                          where n.conversation_id = p_conversation and n.kind = 'state' and n.stream = t.stream
+                            and n.position > t.position and not n.cut));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.slot_view(p_token_hash text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_slot signalbox.slot;
+  v_run json;
+begin
+  select s.* into v_slot from signalbox.slot s where s.token_hash = p_token_hash;
+  if not found then
+    return json_build_object('code', 'slot_unknown');
+  end if;
+  select json_build_object('runId', r.id, 'messageId', r.message_id, 'generation', v_slot.generation,
+                           'traceId', r.trace_id)
+  into v_run from signalbox.run r where r.id = v_slot.run_id;
+  return json_build_object('tenantId', v_slot.tenant_id, 'conversationId', v_slot.conversation_id,
+    'snapshotHash', v_slot.snapshot_hash, 'actor', v_slot.actor::json, 'run', v_run);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.start_tool_call(p_run signalbox.run, p_call signalbox.tool_call, p_process integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_before signalbox.tool_call := signalbox.same_effect(p_call);
+  v_call signalbox.tool_call;
+begin
+  if v_before.state = 'unknown' then
+    return json_build_object('code', 'tool_outcome_unknown');
+  elsif v_before.id is not null then
+    update signalbox.tool_call
+    set state = 'succeeded', replay_of = v_before.id, result = v_before.result,
+        result_summary = v_before.result_summary, finished_at = signalbox.clock()
+    where id = p_call.id
+    returning * into strict v_call;
+    perform signalbox.note_tool_finished(p_run, v_call);
+    return signalbox.replay_of(v_call);
+  end if;
+  update signalbox.run set tool_call_count = tool_call_count + 1
+  where id = p_run.id and tool_call_count < tool_call_limit;
+  if not found then
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its tool calls.');
+  end if;
+  update signalbox.tool_call set state = 'executing', process = p_process, started_at = signalbox.clock()
+  where id = p_call.id
+  returning * into strict v_call;
+  perform signalbox.write_event(p_run, v_call.generation, 0, v_call.id, 'tool.started', json_build_object(
+    'toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'tool', v_call.name, 'title', v_call.title,
+    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(v_call.arguments, 200)));
+  perform signalbox.audit(p_run.tenant_id, 'tool_called', p_run.actor, p_run.conversation_id, p_run.id,
+    v_call.generation,
+    '{"argumentsDigest":' || signalbox.quoted(v_call.arguments_digest)
+    || ',"definitionHash":' || signalbox.quoted(v_call.definition_hash)
+    || ',"effect":' || signalbox.quoted(v_call.effect)
+    || ',"name":' || signalbox.quoted(v_call.name)
+    || ',"toolCallId":' || signalbox.quoted(v_call.id) || '}');
+  -- The row outlives every retry of the call, so its id is the key an upstream can recognise a repetition by.
+  return json_build_object('kind', 'execute', 'toolCallId', v_call.id, 'runId', v_call.run_id, 'server', v_call.server,
+    'tool', v_call.tool, 'effect', v_call.effect, 'argumentsJson', v_call.arguments, 'idempotencyKey', v_call.id,
+    'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.take(p_conversation text, p_process integer, p_cause text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_generation bigint;
+  v_run signalbox.run;
+  v_again boolean;
+begin
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'finalizing') for update;
+  if not found then
+    return null;
+  end if;
+  v_again := v_run.generation is not null;
+  if v_again then
+    perform signalbox.close_lost_calls(v_run);
+    perform signalbox.withdraw_proposals(v_run.id);
+  end if;
+  update signalbox.ownership
+  set generation = generation + 1, owner = p_process, runtime = v_run.runtime, ready_at = null
+  where conversation_id = p_conversation
+  returning generation into strict v_generation;
+  update signalbox.run
+  set state = case v_run.state when 'finalizing' then 'finalizing' else 'running' end,
+      generation = v_generation, owner = p_process, started_at = coalesce(started_at, signalbox.clock()),
+      attempt = case p_cause when 'ready' then greatest(attempt, 1) else attempt + 1 end
+  where id = v_run.id
+  returning * into v_run;
+  perform signalbox.note_taken(v_run, p_cause);
+  return signalbox.claim_facts(v_run, p_cause, v_again);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.tell_still_open(p_run signalbox.run)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  for v_call in
+    select t.* from signalbox.tool_call t where t.run_id = p_run.id and t.state = 'executing'
+    order by t.started_at, t.ordinal
+  loop
+    v_call.state := 'unknown';
+    v_call.finished_at := signalbox.clock();
+    v_call.result_summary := 'The run ended while this call was open.';
+    perform signalbox.tell_tool_finished(p_run, v_call, 1);
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.tell_tool_finished(p_run signalbox.run, p_call signalbox.tool_call, p_step integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.write_event(p_run, p_call.generation, p_step, p_call.id, 'tool.finished', json_build_object(
+    'toolCallId', p_call.id, 'toolUseId', p_call.tool_use_id, 'tool', p_call.name, 'title', p_call.title,
+    'effect', p_call.effect, 'grade', 'contained', 'state', p_call.state,
+    'resultSummary', coalesce(p_call.result_summary, ''), 'denial', p_call.denial,
+    'elapsedMs', coalesce(signalbox.unix_ms(p_call.finished_at) - signalbox.unix_ms(p_call.started_at), 0)));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.transcript_head(p_token_hash text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
+  v_run signalbox.run := v_entry.run;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  return (select json_build_object('conversationId', c.id, 'generation', v_run.generation,
+                                   'leafPosition', c.leaf_position, 'leafDigest', encode(c.leaf_digest, 'hex'))
+          from signalbox.conversation c where c.id = v_run.conversation_id);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.transcript_tip(p_conversation text, p_generation bigint, p_rung text, OUT leaf text, OUT digest bytea)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry record;
+  v_chain bytea;
+  v_leaf_position bigint;
+  v_own boolean := false;
+begin
+  select c.leaf_entry, c.leaf_digest, c.leaf_position into strict leaf, digest, v_leaf_position
+  from signalbox.conversation c where c.id = p_conversation;
+  v_chain := case when p_rung = 'rebuilt' then signalbox.chain_start()
+                  else coalesce(digest, signalbox.chain_start()) end;
+  for v_entry in
+    select t.entry_id, t.kind, t.digest
+    from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and t.generation = p_generation
+      and t.stream = '' and not t.cut
+    order by t.position
+  loop
+    v_own := true;
+    leaf := v_entry.entry_id;
+    if v_entry.kind = 'item' then
+      v_chain := sha256(v_chain || convert_to(v_entry.entry_id, 'UTF8') || v_entry.digest);
+    end if;
+  end loop;
+  if v_own then
+    digest := v_chain;
+  end if;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.unbind_slots(p_conversation text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.slot set run_id = null, generation = null
+  where conversation_id = p_conversation and run_id is not null;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.unix_ms(p_at timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN ((EXTRACT(epoch FROM p_at) * (1000)::numeric))::bigint
+;
+CREATE OR REPLACE FUNCTION signalbox.unregister_process(p_process integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.process set dead_at = signalbox.clock() where incarnation = p_process and dead_at is null;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.withdraw_proposals(p_run text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.tool_call
+  set state = 'withdrawn', finished_at = signalbox.clock()
+  where run_id = p_run and state in ('proposed', 'awaiting_approval', 'authorized');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.write_event(p_run signalbox.run, p_generation bigint, p_step integer, p_item text, p_type text, p_data json)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_sequence bigint;
+begin
+  update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock()
+  where id = p_run.conversation_id
+  returning last_sequence into strict v_sequence;
+  insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, trace_id,
+                               generation, data, at)
+  values (p_run.tenant_id, p_run.conversation_id, v_sequence, p_item, signalbox.revision(p_generation, p_step), p_type,
+          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock());
+  return v_sequence;
+end $function$
+;
