@@ -1,0 +1,148 @@
+/**
+ * What the previous release asks of the database still has an answer in a database that the present migrations made:
+ * its statements can be prepared, the functions it calls have the arguments and the results it knows, the columns it
+ * reads are there, and a row it writes without knowing the new columns is accepted.
+ */
+import { readFileSync } from "node:fs";
+import pg, { type Client } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
+import { unpackPreviousRelease, type PreviousRelease } from "../../setup/previous-release.ts";
+import { RUN_ROLE } from "../../../packages/server/src/store/roles.ts";
+
+const STATEMENT_FILES = ["record", "event", "api-key", "live"] as const;
+
+let release: PreviousRelease;
+let database: ClonedDatabase;
+let client: Client;
+beforeAll(async () => {
+  release = unpackPreviousRelease();
+  database = await cloneDatabase();
+  client = new pg.Client(database.config);
+  await client.connect();
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+  release[Symbol.dispose]();
+});
+
+interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+async function releasedStatements(): Promise<readonly Statement[]> {
+  const found: Statement[] = [];
+  for (const file of STATEMENT_FILES) {
+    const exported = Object.values(await release.module(`store/statements/${file}-statements.js`));
+    found.push(
+      ...exported.filter(
+        (value): value is Statement =>
+          typeof value === "object" && value !== null && "text" in value && "name" in value,
+      ),
+    );
+  }
+  return found;
+}
+
+test("every statement of the previous release can be prepared, and each means one function", async () => {
+  const statements = await releasedStatements();
+  expect(statements.length).toBeGreaterThan(30);
+  await client.query(`set role ${RUN_ROLE}`);
+  const refused: string[] = [];
+  for (const [index, statement] of statements.entries()) {
+    try {
+      await client.query(`prepare released_${index} as ${statement.text}`);
+    } catch (thrown) {
+      refused.push(`${statement.name}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    }
+  }
+  await client.query("reset role");
+  expect(refused).toEqual([]);
+});
+
+const FUNCTION = /^CREATE OR REPLACE FUNCTION signalbox\.(\w+)\((.*)\)\n RETURNS (.*)$/gm;
+
+test("functions that the previous release calls keep arguments and results", async () => {
+  const schema = readFileSync(release.schemaFile, "utf8");
+  const released = new Map([...schema.matchAll(FUNCTION)].map(([, name, given, told]) => [name, { given, told }]));
+  const called = new Set<string>();
+  for (const { text } of await releasedStatements()) {
+    for (const [, name] of text.matchAll(/signalbox\.(\w+)\s*\(/g)) called.add(name!);
+  }
+  // Called by queries that are built where they are used.
+  for (const name of ["audit", "clock"]) called.add(name);
+  const { rows } = await client.query<{ name: string; given: string; told: string }>(
+    `select p.proname as name, pg_get_function_arguments(p.oid) as given, pg_get_function_result(p.oid) as told
+     from pg_proc p where p.pronamespace = 'signalbox'::regnamespace`,
+  );
+  const missing = [...called].filter((name) => {
+    const before = released.get(name);
+    if (before === undefined) return false;
+    return !rows.some((row) => row.name === name && row.given === before.given && row.told === before.told);
+  });
+  expect(missing).toEqual([]);
+  expect([...called].filter((name) => released.has(name)).length).toBeGreaterThan(25);
+});
+
+interface Column {
+  readonly place: string;
+  readonly type: string;
+  readonly needed: boolean;
+}
+
+test("columns of the previous release are there with their types, and new ones need no value", async () => {
+  const schema = readFileSync(release.schemaFile, "utf8");
+  const before = new Map(columnsOf(schema).map((column) => [column.place, column]));
+  const now = new Map(
+    columnsOf(readFileSync(new URL("../../../packages/server/sql/schema.sql", import.meta.url), "utf8")).map(
+      (column) => [column.place, column],
+    ),
+  );
+  const tables = new Set([...before.keys()].map((place) => place.split(".")[0]));
+  expect(before.size).toBeGreaterThan(100);
+  const gone = [...before.values()].filter((column) => now.get(column.place)?.type !== column.type);
+  const demanded = [...now.values()].filter(
+    (column) => tables.has(column.place.split(".")[0]) && column.needed && before.get(column.place)?.needed !== true,
+  );
+  expect({ gone, demanded }).toEqual({ gone: [], demanded: [] });
+});
+
+/** As the committed schema writes them; `needed`: a row without a value for it is refused. */
+function columnsOf(schema: string): readonly Column[] {
+  return [...schema.matchAll(/^create (?:unlogged )?table signalbox\.(\w+) \(\n([\s\S]*?)\n\)/gm)].flatMap(
+    ([, table, body]) =>
+      body!.split(",\n").map((line) => {
+        const [, name, rest] = /^\s*(\w+) (.*)$/.exec(line) ?? [];
+        const type = rest!.replace(/ (not null|default|generated) .*$| not null$/, "");
+        const needed = / not null/.test(rest!) && !/ default | generated /.test(rest!);
+        return { place: `${table}.${name}`, type, needed };
+      }),
+  );
+}
+
+test("rows that the previous release writes are allowed by every check it did not know", async () => {
+  const constraint = /^alter table signalbox\.(\w+) add constraint (\w+) CHECK (.*);$/gm;
+  const known = new Set(
+    [...readFileSync(release.schemaFile, "utf8").matchAll(constraint)].map(([, table, name]) => `${table}.${name}`),
+  );
+  const { rows } = await client.query<{ place: string; columns: string[]; table: string }>(
+    `select c.relname || '.' || k.conname as place, c.relname as table,
+            array(select a.attname::text from pg_attribute a
+                  where a.attrelid = c.oid and a.attnum = any (k.conkey)) as columns
+     from pg_constraint k join pg_class c on c.oid = k.conrelid
+     where c.relnamespace = 'signalbox'::regnamespace and k.contype = 'c'`,
+  );
+  const before = new Set(columnsOf(readFileSync(release.schemaFile, "utf8")).map((column) => column.place));
+  const tables = new Set([...before].map((place) => place.split(".")[0]));
+  // A new check over old columns alone narrows what the old code may write.
+  const narrowing = rows.filter(
+    (row) =>
+      tables.has(row.table) &&
+      !known.has(row.place) &&
+      row.columns.length > 0 &&
+      row.columns.every((column) => before.has(`${row.table}.${column}`)),
+  );
+  expect(narrowing.map((row) => row.place)).toEqual([]);
+});
