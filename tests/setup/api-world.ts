@@ -206,6 +206,7 @@ function servicesOf(parts: {
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],
+    eventRetentionDays: 90,
     digest: systemDigest,
     newAgentId: () => newId("agent"),
     newConversationId: () => newId("conversation"),

@@ -82,7 +82,7 @@ describe("a stream that breaks", () => {
     ]);
     expect(sequences(await take(follow(api.url), 4))).toEqual([1, 2, 3, 4]);
     expect(api.asked.map(({ url }) => url)).toEqual([
-      "/v1/conversations/cnv_1/events?after=0&follow=true",
+      "/v1/conversations/cnv_1/events?follow=true",
       "/v1/conversations/cnv_1/events?after=2&follow=true",
       "/v1/conversations/cnv_1/events?after=3&follow=true",
     ]);
@@ -282,3 +282,23 @@ async function readChunks(chunks: readonly Uint8Array[]): Promise<readonly Platf
   const transport = new Transport({ url: "http://127.0.0.1", apiKey: "sbx_key", actor: null, fetch: answer });
   return take(conversationEvents(transport, "cnv_1", { follow: false }), 99);
 }
+
+describe("a stream whose events are no longer kept", () => {
+  it("ends with the code, unless it is told to go on with what is kept", async () => {
+    const expired = refusal(410, "cursor_expired");
+    await using told = await serveHttp([expired]);
+    await expect(take(follow(told.url, { after: 3 }), 1)).rejects.toMatchObject({
+      code: "cursor_expired",
+      status: 410,
+    });
+
+    await using api = await serveHttp([cut(frame(phase(4))), expired, open(frame(phase(9)), frame(phase(10)))]);
+    const events = await take(follow(api.url, { after: 3, expired: "restart" }), 3);
+    expect(sequences(events)).toEqual([4, 9, 10]);
+    expect(api.asked.map(({ url }) => url)).toEqual([
+      "/v1/conversations/cnv_1/events?after=3&follow=true",
+      "/v1/conversations/cnv_1/events?after=4&follow=true",
+      "/v1/conversations/cnv_1/events?follow=true",
+    ]);
+  });
+});

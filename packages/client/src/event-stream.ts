@@ -17,8 +17,14 @@ const BACKOFF_STEPS = 6;
 
 /** Where a stream of events begins and how it ends. */
 export interface EventStreamOptions {
-  /** Start after this sequence; 0 is the beginning. Default 0. */
+  /** Start after this sequence. Default: with the oldest event that is kept. */
   readonly after?: number;
+  /**
+   * What to do when the platform no longer keeps the events after the place this reader stands at: `fail` ends with
+   * `cursor_expired`, whose problem names `keptSequence`; `restart` goes on with the oldest event that is kept, so that
+   * what was between is only in the messages. Default `fail`.
+   */
+  readonly expired?: "fail" | "restart";
   /** `false` ends at the newest event instead of following. Default `true`. */
   readonly follow?: boolean;
   /** Ends the stream; the iteration then rejects with the signal's reason. */
@@ -29,26 +35,26 @@ export interface EventStreamOptions {
 
 /**
  * Connects, and connects again for as long as that may help. Errors: those that waiting does not mend, such as
- * `not_found`, `unauthenticated`, `invalid_cursor`, `unreadable`.
+ * `not_found`, `unauthenticated`, `invalid_cursor`, `cursor_expired`, `unreadable`.
  */
 export async function* conversationEvents(
   transport: Transport,
   conversationId: string,
   options: EventStreamOptions = {},
 ): AsyncGenerator<PlatformEvent, void, undefined> {
-  const { follow = true, silenceLimitMs = SILENCE_LIMIT_MS, signal } = options;
+  const { expired = "fail", follow = true, silenceLimitMs = SILENCE_LIMIT_MS, signal } = options;
   const texts = new ItemTexts();
-  let after = options.after ?? 0;
+  let after = options.after ?? null;
   let failures = 0;
   for (;;) {
     signal?.throwIfAborted();
     let waitMs: number | null = null;
     try {
-      const path = `/v1/conversations/${encodeURIComponent(conversationId)}/events?after=${after}&follow=${follow}`;
+      const path = `/v1/conversations/${encodeURIComponent(conversationId)}/events?${after === null ? "" : `after=${after}&`}follow=${follow}`;
       for await (const event of connectOnce(transport, path, { silenceLimitMs, signal })) {
         failures = 0;
         if (event.sequence !== null) {
-          if (event.sequence <= after) continue;
+          if (after !== null && event.sequence <= after) continue;
           after = event.sequence;
         }
         yield* texts.accept(event);
@@ -56,7 +62,12 @@ export async function* conversationEvents(
       if (!follow) return;
     } catch (thrown) {
       signal?.throwIfAborted();
-      if (!(thrown instanceof SignalboxError) || !thrown.retryable) throw thrown;
+      if (!(thrown instanceof SignalboxError)) throw thrown;
+      if (thrown.code === "cursor_expired" && expired === "restart" && after !== null) {
+        after = null;
+        continue;
+      }
+      if (!thrown.retryable) throw thrown;
       waitMs = thrown.retryAfterMs;
       failures += 1;
     }

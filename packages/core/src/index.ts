@@ -13,6 +13,7 @@ export { assert } from "./kernel/assert.ts";
 export { backoffMs, type BackoffOptions } from "./kernel/backoff.ts";
 export { createBoundedQueue, type BoundedQueue } from "./kernel/bounded-queue.ts";
 export { LIMITS, type Limits } from "./kernel/limits.ts";
+export { DAY_MS } from "./kernel/units.ts";
 export { rfc3339 } from "./kernel/timestamp.ts";
 export type {
   Admission,
@@ -52,6 +53,7 @@ export type {
 export type { Digest, Randomness } from "./ports/randomness.ts";
 export type { Log } from "./ports/telemetry.ts";
 export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
+export type { Batch, UpkeepRecord } from "./ports/upkeep-record.ts";
 export type {
   Seat,
   SessionRequest,
@@ -77,3 +79,4 @@ export {
 } from "./run/transition.ts";
 export type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervise/supervision.ts";
 export { createSupervisor } from "./supervise/supervisor.ts";
+export { createUpkeep, type Upkeep } from "./supervise/upkeep.ts";

@@ -211,7 +211,9 @@ describe("a platform that stops", () => {
     const response = await events();
     const reading = all(response);
     world.stopping.abort();
-    expect(await reading).toEqual([{ id: null, event: "stream.closing", data: '{"reason":"server_stopping"}' }]);
+    expect(await reading).toEqual([
+      { id: null, event: "stream.closing", data: '{"reason":"server_stopping","cursor":null}' },
+    ]);
     const told = await world.refused("/v1/info", { key });
     expectProblem(told, "shutting_down");
     expect(told.headers.get("retry-after")).toBe("1");

@@ -11,7 +11,8 @@ it("two starts at once apply every migration once", async () => {
   const reports = await Promise.all([migrate(database.config), migrate(database.config), migrate(database.config)]);
   const applied = reports.flatMap((report) => report.applied);
   expect(applied).toEqual(readMigrations().map((migration) => migration.name));
-  expect(reports.map((report) => report.version)).toEqual([applied.length, applied.length, applied.length]);
+  const newest = readMigrations().at(-1)!.number;
+  expect(reports.map((report) => report.version)).toEqual([newest, newest, newest]);
 });
 
 it("refuses a migration that was changed after it had been applied, and leaves a newer database alone", async () => {
@@ -23,14 +24,14 @@ it("refuses a migration that was changed after it had been applied, and leaves a
     cause: { message: expect.stringContaining("0001-tables.sql was changed") },
   });
   const older = readMigrations().slice(0, 5);
-  expect(await migrate(database.config, older)).toEqual({ applied: [], version: readMigrations().length });
+  expect(await migrate(database.config, older)).toEqual({ applied: [], version: readMigrations().at(-1)!.number });
 });
 
 it("leaves nothing of a migration that fails", async () => {
   await using database = await cloneDatabase();
   const all = readMigrations();
   const broken = {
-    number: all.length + 1,
+    number: all.at(-1)!.number + 1,
     name: "broken",
     text: "create table signalbox.half (); select 1 / 0",
     digest: "x",

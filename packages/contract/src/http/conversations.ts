@@ -39,6 +39,8 @@ export const conversationSchema = z
     waitingFor: z.array(z.object({ kind: z.string() })),
     /** Sequence of the newest event; 0 before the first. */
     lastSequence: z.int(),
+    /** The oldest cursor that still works; 0 while every event is kept. */
+    keptSequence: z.int(),
     metadata: metadataSchema,
     eventsUrl: z.string(),
     createdAt: timeSchema,

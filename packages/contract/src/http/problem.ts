@@ -23,6 +23,10 @@ export const problemSchema = z
     errors: z.array(z.object({ pointer: z.string(), detail: z.string() })),
     /** With `conversation_busy`: the run that is being answered. */
     activeRunId: z.string().optional(),
+    /** With `cursor_expired`: the oldest cursor that still works. */
+    keptSequence: z.int().optional(),
+    /** With `cursor_expired`: where to begin again. */
+    eventsUrl: z.string().optional(),
   })
   .meta({ id: "Problem", description: "RFC 9457 problem details with the platform's own members." });
 

@@ -59,6 +59,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   agent_name_taken: "internal",
   conversation_busy: "internal",
   idempotency_key_reused: "internal",
+  cursor_expired: "internal",
   queue_full: "internal",
 };
 

@@ -1,5 +1,5 @@
 /** Every bound of `core` in one place. A queue, loop, retry, payload or wait without a line here is a mistake. */
-import { HOUR_MS, KIB, MINUTE_MS, SECOND_MS } from "./units.ts";
+import { DAY_MS, HOUR_MS, KIB, MINUTE_MS, SECOND_MS } from "./units.ts";
 
 export const LIMITS = {
   // What a message may bring.
@@ -48,6 +48,18 @@ export const LIMITS = {
   openCallWaitMs: 5 * SECOND_MS,
   openCallPollMs: 50,
   openCallPollCapMs: 500,
+
+  // What the record forgets.
+  /** Events of runs that ended longer ago go, unless the platform is told otherwise. */
+  eventRetentionMs: 90 * DAY_MS,
+  idempotencyKeyMs: 7 * DAY_MS,
+  /** A slot that was bound to nothing for this long. */
+  unusedSlotMs: DAY_MS,
+  /** One process of all looks this often … */
+  upkeepEveryMs: MINUTE_MS,
+  /** … and does this much in one transaction, this many times for each thing there is to forget. */
+  upkeepRowCount: 500,
+  upkeepBatchCount: 200,
 
   // The record does not answer.
   recordRetryMs: 50,

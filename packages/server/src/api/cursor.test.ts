@@ -6,7 +6,7 @@ const HEAD = 18;
 
 function refusal(lastEventId: string | undefined, after: string | undefined): PlatformError {
   try {
-    cursorOf({ lastEventId, after, head: HEAD });
+    cursorOf({ lastEventId, after, head: HEAD, kept: 0, restartUrl: "/here" });
   } catch (thrown) {
     expect(thrown).toBeInstanceOf(PlatformError);
     return thrown as PlatformError;
@@ -25,7 +25,7 @@ describe("a reader", () => {
     ["17", "3", 17],
     ["", "3", 3],
   ])("with Last-Event-ID %j and ?after=%j starts after %i", (lastEventId, after, sequence) => {
-    expect(cursorOf({ lastEventId, after, head: HEAD })).toBe(sequence);
+    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 0, restartUrl: "/here" })).toBe(sequence);
   });
 
   it.each([
@@ -47,6 +47,27 @@ describe("a reader", () => {
   ])("cannot start at %j, whichever way it says so", (text) => {
     expect(refusal(text, undefined)).toMatchObject({ code: "invalid_cursor", fields: [{ pointer: "Last-Event-ID" }] });
     expect(refusal(undefined, text)).toMatchObject({ code: "invalid_cursor", fields: [{ pointer: "after" }] });
+  });
+
+  it.each([
+    [undefined, undefined, 9],
+    ["", undefined, 9],
+    ["10", undefined, 10],
+    [undefined, "18", 18],
+  ])("of a log that is kept from 10 on, with %j and %j, starts after %i", (lastEventId, after, sequence) => {
+    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 10, restartUrl: "/here" })).toBe(sequence);
+  });
+
+  it.each(["0", "1", "9"])("whose events are gone since %j is told where to begin again", (text) => {
+    for (const given of [
+      { lastEventId: text, after: undefined },
+      { lastEventId: undefined, after: text },
+    ]) {
+      const told = (): number => cursorOf({ ...given, head: HEAD, kept: 10, restartUrl: "/here" });
+      expect(told).toThrow(
+        expect.objectContaining({ code: "cursor_expired", extra: { keptSequence: 10, eventsUrl: "/here" } }),
+      );
+    }
   });
 
   it("is told what it sent, cut between characters", () => {

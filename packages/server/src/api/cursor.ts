@@ -1,4 +1,7 @@
-/** Where a reader of events resumes: `Last-Event-ID`, else `?after=`. Always a sequence, never anything else. */
+/**
+ * Where a reader of events resumes: `Last-Event-ID`, else `?after=`. Always a sequence, never anything else.
+ * Without either it begins with the oldest event that is kept.
+ */
 import { clip, PlatformError } from "@signalbox/contract";
 
 const SHOWN_CHARS = 40;
@@ -8,9 +11,14 @@ export function cursorOf(options: {
   readonly lastEventId: string | string[] | undefined;
   readonly after: string | undefined;
   readonly head: number;
+  /** The oldest cursor that still works; 0 while every event is kept. */
+  readonly kept: number;
+  /** Told to a reader whose cursor is older. */
+  readonly restartUrl: string;
 }): number {
   const header =
     typeof options.lastEventId === "string" && options.lastEventId !== "" ? options.lastEventId : undefined;
+  if (header === undefined && options.after === undefined) return Math.max(options.kept - 1, 0);
   const pointer = header === undefined ? "after" : "Last-Event-ID";
   const text = header ?? options.after ?? "0";
   if (!SEQUENCE.test(text)) {
@@ -26,5 +34,12 @@ export function cursorOf(options: {
       fields: [{ pointer, detail: `must be at most ${options.head}` }],
     });
   }
+  if (sequence < options.kept) throw cursorExpired(options.kept, options.restartUrl);
   return sequence;
+}
+
+/** For a reader who stood where the log has been forgotten since. */
+export function cursorExpired(keptSequence: number, eventsUrl: string): PlatformError {
+  const detail = `Events are kept from ${keptSequence} on. Read the messages for what was before, and follow ${eventsUrl}.`;
+  return new PlatformError("cursor_expired", detail, { extra: { keptSequence, eventsUrl } });
 }

@@ -5,6 +5,8 @@
  */
 import type { LiveDelta } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
+import { cursorExpired } from "./cursor.ts";
+import { oldestEventsUrl } from "./shapes.ts";
 import type { ApiRecord, Scope, StoredEvent } from "./api-record.ts";
 
 const PAGE = 500;
@@ -29,7 +31,10 @@ export interface FeedOptions {
   readonly nowMs: () => number;
 }
 
-/** Ends when `subscription` is closed, or at the newest event where the reader does not follow. */
+/**
+ * Ends when `subscription` is closed, or at the newest event where the reader does not follow. Rejects with
+ * `cursor_expired` when events behind the reader's place were forgotten while it read.
+ */
 export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, void, undefined> {
   const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
@@ -38,6 +43,10 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
     const rows =
       known ?? (await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE }));
     known = null;
+    // The log has no gaps: what does not follow on has been forgotten in between.
+    if (rows[0] !== undefined && rows[0].sequence > cursor + 1) {
+      throw cursorExpired(rows[0].sequence, oldestEventsUrl(options.conversationId));
+    }
     for (const row of rows) {
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };

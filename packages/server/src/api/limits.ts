@@ -1,5 +1,5 @@
 /** Limits of the API and of one run, all shown by `GET /v1/info`. */
-import { LIMITS } from "@signalbox/core";
+import { DAY_MS, LIMITS } from "@signalbox/core";
 
 export const RUN_LIMITS = {
   wallClockMs: LIMITS.runWallClockMs,
@@ -14,7 +14,7 @@ export const API_LIMITS = {
   messageChars: LIMITS.messageChars,
   metadataEntries: LIMITS.metadataCount,
   idempotencyKeyChars: LIMITS.idempotencyKeyChars,
-  idempotencyKeyRetentionDays: 7,
+  idempotencyKeyRetentionDays: LIMITS.idempotencyKeyMs / DAY_MS,
   queuedRunsPerConversation: LIMITS.queueCount,
   pageSize: 200,
   toolsPerAgent: LIMITS.toolCount,

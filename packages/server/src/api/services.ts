@@ -12,6 +12,9 @@ export interface ApiServices {
   readonly providers: () => Info["providers"];
   /** Problems that keep this process from serving; empty when it is ready. */
   readonly unreadiness: () => Promise<readonly string[]>;
+  /** A reader that takes nothing for this long is cut off with a reason. Default 60 000. */
+  readonly slowReaderMs?: number;
+  readonly eventRetentionDays: number;
   readonly digest: Digest;
   readonly newAgentId: () => AgentId;
   readonly newConversationId: () => ConversationId;

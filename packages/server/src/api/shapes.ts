@@ -7,12 +7,21 @@ export function showAgent(agent: StoredAgent): Agent {
 }
 
 export function showConversation(conversation: StoredConversation): Conversation {
-  return { ...conversation, waitingFor: [], eventsUrl: eventsUrl(conversation.id, 0) };
+  return {
+    ...conversation,
+    waitingFor: [],
+    eventsUrl: conversation.keptSequence === 0 ? eventsUrl(conversation.id, 0) : oldestEventsUrl(conversation.id),
+  };
 }
 
 export function showRun(stored: StoredRun): Run {
   const { cursor, ...run } = stored;
   return { ...run, waitingFor: [], eventsUrl: eventsUrl(run.conversationId, cursor) };
+}
+
+/** From the oldest event that is kept. */
+export function oldestEventsUrl(conversationId: string): string {
+  return `/v1/conversations/${conversationId}/events`;
 }
 
 export function eventsUrl(conversationId: string, after: number): string {

@@ -1,4 +1,5 @@
 /** Writes an event feed as SSE. A POST stream ends after its run's `run.finished`; a GET stream follows. */
+import { PlatformError } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
 import { eventFeed } from "./event-feed.ts";
 import type { RouteCall } from "./route.ts";
@@ -25,7 +26,10 @@ export async function streamEvents(
   using subscription = options.begun?.subscription ?? services.subscribe(options.conversationId);
   const sent = call.reply.getHeaders();
   call.reply.hijack();
-  using response = new SseResponse(call.reply.raw, { ...stringHeaders(sent), ...options.headers });
+  using response = new SseResponse(call.reply.raw, {
+    headers: { ...stringHeaders(sent), ...options.headers },
+    slowReaderMs: services.slowReaderMs,
+  });
   const stop = AbortSignal.any([response.gone, services.stopping]);
   const close = (): void => subscription.close();
   if (stop.aborted) close();
@@ -49,6 +53,10 @@ export async function streamEvents(
     }
     if (services.stopping.aborted) response.close("server_stopping");
   } catch (thrown) {
+    if (thrown instanceof PlatformError && thrown.code === "cursor_expired") {
+      response.close("cursor_expired");
+      return;
+    }
     services.log.error("an event stream ended early", thrown, {
       conversation: options.conversationId,
       request: call.requestId,

@@ -19,6 +19,7 @@ describe("what a platform works with", () => {
       secret: null,
       providers: [],
       mcpServers: {},
+      retentionDays: 90,
       logLevel: "info",
     });
   });
@@ -36,6 +37,7 @@ describe("what a platform works with", () => {
         SIGNALBOX_DATABASE_DIRECT_URL: "postgresql://direct/signalbox",
         SIGNALBOX_JOIN_TOKEN: "a join token for workers",
         SIGNALBOX_SECRET: "the platform's own secret",
+        SIGNALBOX_RETENTION_DAYS: "30",
         SIGNALBOX_LOG_LEVEL: "warn",
       },
     );
@@ -49,6 +51,7 @@ describe("what a platform works with", () => {
       databaseDirectUrl: "postgresql://direct/signalbox",
       joinToken: "a join token for workers",
       secret: "the platform's own secret",
+      retentionDays: 30,
       logLevel: "warn",
     });
   });

@@ -7,6 +7,8 @@ import type { LogLevel } from "../telemetry/log.ts";
 const DEFAULT_PORT = 4620;
 const OLLAMA_PORT = "11434";
 const SECRET_CHARS_MIN = 16;
+const DEFAULT_RETENTION_DAYS = 90;
+const RETENTION_DAYS_MAX = 36_500;
 
 export interface ProviderConfig {
   readonly name: string;
@@ -32,6 +34,8 @@ export interface ServerConfig {
   readonly providers: readonly ProviderConfig[];
   readonly mcpServers: McpServersConfig;
   readonly logLevel: LogLevel;
+  /** Events of runs that ended longer ago are forgotten. */
+  readonly retentionDays: number;
 }
 
 export interface ServerFlags {
@@ -64,6 +68,7 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     secret: longEnough(secretOf(environment, "SIGNALBOX_SECRET"), "SIGNALBOX_SECRET"),
     providers: readProviders(environment),
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
+    retentionDays: daysOf(textOf(environment, "SIGNALBOX_RETENTION_DAYS") ?? String(DEFAULT_RETENTION_DAYS)),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
   };
 }
@@ -110,6 +115,16 @@ function providerOf(name: string, baseUrl: string, apiKey: string | null): Provi
     throw new ConfigurationError(`The address of the provider ${name} is not a URL: "${baseUrl}".`);
   }
   return { name, baseUrl: url.href.replace(/\/+$/, ""), wire: "anthropic", apiKey, simulated: name === "sim" };
+}
+
+function daysOf(text: string): number {
+  const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(days >= 1 && days <= RETENTION_DAYS_MAX)) {
+    throw new ConfigurationError(
+      `SIGNALBOX_RETENTION_DAYS must be a whole number of days from 1 to ${RETENTION_DAYS_MAX}, not "${text}".`,
+    );
+  }
+  return days;
 }
 
 export function logLevelOf(text: string): LogLevel {

@@ -50,6 +50,7 @@ export interface ConversationTable {
   readonly participant: string | null;
   readonly metadata: JsonColumn;
   readonly last_sequence: GivenByDatabase<number>;
+  readonly kept_sequence: GivenByDatabase<number>;
   readonly leaf_entry: GivenByDatabase<string | null>;
   readonly leaf_position: GivenByDatabase<number>;
   readonly leaf_digest: GivenByDatabase<Buffer | null>;
@@ -118,6 +119,7 @@ export interface RunTable {
   readonly accepted_at: Date;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
+  readonly log_kept: GivenByDatabase<string>;
 }
 
 export interface IdempotencyTable {

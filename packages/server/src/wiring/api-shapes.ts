@@ -43,6 +43,7 @@ export function conversationOf(row: ConversationRow): StoredConversation {
     activeRun: row.activeRun === null ? null : { id: row.activeRun.runId, status: runStatus(row.activeRun.state) },
     queue: row.queue.map((each) => ({ ...each })),
     lastSequence: row.lastSequence,
+    keptSequence: row.keptSequence,
     metadata: { ...row.metadata },
     createdAt: timeOf(row.createdAtMs),
     updatedAt: timeOf(row.updatedAtMs),

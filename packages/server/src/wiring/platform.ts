@@ -1,6 +1,6 @@
 /** One platform process: everything joined, started in order and stopped in the opposite one. */
 import { makeId, PlatformError, uuidV7Bytes } from "@signalbox/contract";
-import { createAdmission, createSupervisor, type Log, type Supervisor } from "@signalbox/core";
+import { createAdmission, createSupervisor, createUpkeep, DAY_MS, type Log, type Supervisor } from "@signalbox/core";
 import { createApi, listen } from "../api/server.ts";
 import type { ApiServices } from "../api/services.ts";
 import type { ServerConfig } from "../config/server-config.ts";
@@ -53,7 +53,6 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   const database = starting.use(await openDatabase({ url: config.databaseUrl ?? "", dataDir: config.dataDir }));
   const directConfig = directConfigOf(config, database);
   await migrate(directConfig);
-
   const gateUrls = { modelUrl: "", toolUrl: "", recordUrl: "" };
   const stopping = new AbortController();
   let supervisor: Supervisor | null = null;
@@ -74,6 +73,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   // Twice, since draining is idempotent: here for a start that fails, and below in its place among the others.
   starting.use(supervisor);
   await supervisor.start();
+  starting.use(startUpkeep(record, { log, retentionDays: config.retentionDays }));
   const gates = await startGates({ config, record, log, workers, supervisor, joinToken });
   starting.use(gates);
   Object.assign(gateUrls, {
@@ -123,6 +123,22 @@ function createRunSide(parts: {
     },
     { roles: ROLES },
   );
+}
+
+function startUpkeep(
+  record: PlatformRecord,
+  options: { readonly log: Log; readonly retentionDays: number },
+): AsyncDisposable {
+  const ports = {
+    clock: systemClock,
+    cancellation: systemCancellation,
+    randomness: systemRandomness,
+    log: options.log,
+  };
+  const eventRetentionMs = options.retentionDays * DAY_MS;
+  const upkeep = createUpkeep({ ...ports, record: record.upkeep }, { eventRetentionMs });
+  upkeep.start();
+  return upkeep;
 }
 
 interface GateParts {
@@ -202,6 +218,7 @@ function apiServices(parts: {
     }),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => workers.runtimes(),
+    eventRetentionDays: config.retentionDays,
     providers: () => config.providers.map(({ name, simulated }) => ({ name, simulated })),
     unreadiness: () => problemsOf(record, { workers, supervisor }),
     digest: systemDigest,

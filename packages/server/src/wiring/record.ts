@@ -1,5 +1,5 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
-import type { AdmissionRecord, GateRecord, Log, OwnershipRecord } from "@signalbox/core";
+import type { AdmissionRecord, GateRecord, Log, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
@@ -7,6 +7,7 @@ import { createAdmissionRecord, type ExpectedSeat } from "../channels/truth/admi
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
+import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
 import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
 import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
@@ -44,6 +45,7 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly ownership: OwnershipRecord;
   readonly processes: PostgresProcessRecord;
   readonly gates: GateRecord;
+  readonly upkeep: UpkeepRecord;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
   readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
   readonly queries: Queries;
@@ -98,6 +100,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       authority: processes,
       transcript: createTranscriptRecord(pools.run),
     }),
+    upkeep: createUpkeepRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools),
     live,

@@ -17,7 +17,7 @@ import { cursorOf } from "../cursor.ts";
 import { createOnce, postKey } from "../idempotency.ts";
 import { HIJACKED, route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
-import { showConversation } from "../shapes.ts";
+import { oldestEventsUrl, showConversation } from "../shapes.ts";
 import { streamEvents } from "../stream.ts";
 
 const eventsQuerySchema = z.strictObject({
@@ -130,11 +130,13 @@ function followEvents(services: ApiServices): Route {
     responses: { 200: { description: "Events, as SSE frames", schema: platformEventSchema, stream: true } },
     async handle(call) {
       const id = conversationId(call.params.conversation);
-      const { lastSequence } = await services.record.conversation(call.caller.scope, id);
+      const { lastSequence, keptSequence } = await services.record.conversation(call.caller.scope, id);
       const after = cursorOf({
         lastEventId: call.headers["last-event-id"],
         after: call.query.after,
         head: lastSequence,
+        kept: keptSequence,
+        restartUrl: oldestEventsUrl(id),
       });
       const follow = call.query.follow === "true";
       await streamEvents(services, call, { conversationId: id, after, follow, untilRun: null });

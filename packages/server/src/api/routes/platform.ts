@@ -30,8 +30,9 @@ function getInfo(services: ApiServices): Route {
     body: null,
     responses: { 200: { description: "The platform", schema: infoSchema } },
     async handle() {
-      const { version } = services;
-      const body = { name: "signalbox", version, apiVersion: "v1", features: FEATURES, limits: API_LIMITS };
+      const { version, eventRetentionDays } = services;
+      const limits = { ...API_LIMITS, eventRetentionDays };
+      const body = { name: "signalbox", version, apiVersion: "v1", features: FEATURES, limits };
       return { status: 200, body: { ...body, providers: services.providers() } };
     },
   });

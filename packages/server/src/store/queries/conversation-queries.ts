@@ -27,6 +27,8 @@ export interface ConversationRow {
   readonly participant: string | null;
   readonly metadata: Readonly<Record<string, string>>;
   readonly lastSequence: number;
+  /** The oldest cursor that still works; events before it are gone. */
+  readonly keptSequence: number;
   readonly activeRun: { readonly runId: RunId; readonly state: RunState } | null;
   /** Runs waiting behind the active one, next first; `position` counts the runs before it. */
   readonly queue: readonly { readonly runId: RunId; readonly messageId: MessageId; readonly position: number }[];
@@ -131,6 +133,7 @@ function selectConversations(transaction: TenantTransaction, user: string | null
       "conversation.participant",
       "conversation.metadata",
       "conversation.last_sequence",
+      "conversation.kept_sequence",
       "conversation.created_at",
       "conversation.updated_at",
       "ownership.generation",
@@ -148,6 +151,7 @@ interface ConversationRecord {
   readonly participant: string | null;
   readonly metadata: unknown;
   readonly last_sequence: number;
+  readonly kept_sequence: number;
   readonly created_at: Date;
   readonly updated_at: Date;
   readonly generation: number;
@@ -166,6 +170,7 @@ function conversationRow(row: ConversationRecord): ConversationRow {
     participant: row.participant,
     metadata: row.metadata as Readonly<Record<string, string>>,
     lastSequence: row.last_sequence,
+    keptSequence: row.kept_sequence,
     activeRun: row.active_run,
     queue: row.queue,
     generation: row.generation,

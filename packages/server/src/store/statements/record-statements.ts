@@ -41,6 +41,12 @@ export const BURY_PROCESSES = call("bury_processes", 2);
 export const UNREGISTER_PROCESS = call("unregister_process", 1);
 export const FORGET_PROCESSES = call("forget_processes", 0);
 
+export const BEGIN_UPKEEP = call("begin_upkeep", 1);
+export const EMPTY_PARTS = call("empty_parts", 1);
+export const EXPIRE_EVENTS = call("expire_events", 2);
+export const PRUNE_KEYS = call("prune_keys", 2);
+export const PRUNE_SLOTS = call("prune_slots", 2);
+
 export const CANCELLED = {
   name: "cancelled",
   text: `select conversation_id as "conversationId", generation

@@ -1,0 +1,21 @@
+/** What the record forgets, one statement per batch. */
+import type { UpkeepRecord } from "@signalbox/core";
+import { askRecord, type Queryable } from "../../store/record-call.ts";
+import {
+  BEGIN_UPKEEP,
+  EMPTY_PARTS,
+  EXPIRE_EVENTS,
+  PRUNE_KEYS,
+  PRUNE_SLOTS,
+} from "../../store/statements/record-statements.ts";
+
+/** `database` must connect as the role `signalbox_run`. */
+export function createUpkeepRecord(database: Queryable): UpkeepRecord {
+  return {
+    begin: (everyMs) => askRecord<boolean>(database, BEGIN_UPKEEP, [everyMs]),
+    emptyParts: (limit) => askRecord<number>(database, EMPTY_PARTS, [limit]),
+    expireEvents: ({ ageMs, limit }) => askRecord<number>(database, EXPIRE_EVENTS, [ageMs, limit]),
+    pruneKeys: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_KEYS, [ageMs, limit]),
+    pruneSlots: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_SLOTS, [ageMs, limit]),
+  };
+}
