@@ -39,6 +39,12 @@ export interface LoggedLine {
   readonly error?: unknown;
 }
 
+export interface ApiWorldOptions {
+  readonly database?: ClonedDatabase;
+  readonly live?: Pick<PlatformRecord["live"], "subscribe">;
+  readonly services?: Partial<ApiServices>;
+}
+
 export class ApiWorld implements AsyncDisposable {
   readonly url: string;
   readonly record: PlatformRecord;
@@ -50,11 +56,12 @@ export class ApiWorld implements AsyncDisposable {
   /** Streams that listen to the live channel now. */
   readonly readers: ReadonlySet<unknown>;
   readonly #app: FastifyInstance;
-  readonly #database: ClonedDatabase;
+  readonly database: ClonedDatabase;
+  readonly #owns: boolean;
   #process: number | null = null;
 
   private constructor(
-    parts: Pick<ApiWorld, "url" | "record" | "services" | "stopping" | "logged" | "runtimes" | "readers">,
+    parts: Pick<ApiWorld, "url" | "record" | "services" | "stopping" | "logged" | "runtimes" | "readers" | "database">,
     ends: Ends,
   ) {
     this.url = parts.url;
@@ -65,11 +72,16 @@ export class ApiWorld implements AsyncDisposable {
     this.runtimes = parts.runtimes;
     this.readers = parts.readers;
     this.#app = ends.app;
-    this.#database = ends.database;
+    this.database = parts.database;
+    this.#owns = ends.owns;
   }
 
-  static async open(): Promise<ApiWorld> {
-    const database = await cloneDatabase();
+  /**
+   * With a `database`, one more process beside the world that owns it. `live`, given that database, is what streams
+   * listen to instead of the record's own channel.
+   */
+  static async open(options: ApiWorldOptions = {}): Promise<ApiWorld> {
+    const database = options.database ?? (await cloneDatabase());
     const logged: LoggedLine[] = [];
     const log = logInto(logged);
     const record = openRecord({
@@ -81,10 +93,17 @@ export class ApiWorld implements AsyncDisposable {
     const runtimes: RuntimeInfo[] = [LANGGRAPH];
     const stopping = new AbortController();
     const readers = new Set<LiveSubscription>();
-    const services = servicesOf({ record, runtimes, log, stopping: stopping.signal, readers });
+    const live = options.live ?? record.live;
+    const services = {
+      ...servicesOf({ record, runtimes, log, stopping: stopping.signal, readers, live }),
+      ...options.services,
+    };
     const app = createApi(services);
     const url = await listen(app, { host: "127.0.0.1", port: 0 });
-    return new ApiWorld({ url, record, services, stopping, logged, runtimes, readers }, { app, database });
+    return new ApiWorld(
+      { url, record, services, stopping, logged, runtimes, readers, database },
+      { app, owns: options.database === undefined },
+    );
   }
 
   /** A key of a tenant with these rights; all of them when left out. */
@@ -151,13 +170,13 @@ export class ApiWorld implements AsyncDisposable {
     await this.#app.close();
     if (this.#process !== null) await this.record.processes.unregister(this.#process);
     await this.record[Symbol.asyncDispose]();
-    await this.#database[Symbol.asyncDispose]();
+    if (this.#owns) await this.database[Symbol.asyncDispose]();
   }
 }
 
 interface Ends {
   readonly app: FastifyInstance;
-  readonly database: ClonedDatabase;
+  readonly owns: boolean;
 }
 
 export const LANGGRAPH: RuntimeInfo = {
@@ -190,8 +209,9 @@ function servicesOf(parts: {
   readonly runtimes: readonly RuntimeInfo[];
   readonly log: Log;
   readonly stopping: AbortSignal;
+  readonly live: Pick<PlatformRecord["live"], "subscribe">;
 }): ApiServices {
-  const { record, runtimes, log, stopping, readers } = parts;
+  const { record, runtimes, log, stopping, readers, live } = parts;
   return {
     record: createApiRecord(record.queries),
     admission: createAdmission({
@@ -202,7 +222,7 @@ function servicesOf(parts: {
       randomness: systemRandomness,
       digest: systemDigest,
     }),
-    subscribe: (conversationId) => counted(record.live.subscribe(conversationId), readers),
+    subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],

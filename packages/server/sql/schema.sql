@@ -1079,16 +1079,6 @@ begin
   return v_entry;
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.event_bounds(p_tenant text, p_user text, p_conversation text)
- RETURNS TABLE(kept_sequence bigint, last_sequence bigint)
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform set_config('signalbox.tenant', p_tenant, true);
-  return query select c.kept_sequence, c.last_sequence from signalbox.conversation c
-    where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
-end $function$
-;
 CREATE OR REPLACE FUNCTION signalbox.event_head(p_tenant text, p_user text, p_conversation text)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -1728,6 +1718,32 @@ begin
     where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
     order by e.sequence
     limit p_limit;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.read_page(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer, p_bytes integer)
+ RETURNS TABLE(sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, more boolean)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_count integer := 0;
+  v_bytes integer := 0;
+begin
+  if signalbox.event_head(p_tenant, p_user, p_conversation) is null then
+    return;
+  end if;
+  for sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at in
+    select e.sequence, e.item_id, e.revision, e.type, e.run_id, e.turn_id, e.trace_id, e.generation, e.data, e.at
+    from signalbox.event e
+    where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
+    order by e.sequence
+    limit p_limit
+  loop
+    v_count := v_count + 1;
+    v_bytes := v_bytes + octet_length(data);
+    more := v_count = p_limit or v_bytes >= p_bytes;
+    return next;
+    exit when more;
+  end loop;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.reclaim(p_process integer, p_conversations text[], p_generations bigint[])

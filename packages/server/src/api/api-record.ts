@@ -102,12 +102,12 @@ export interface ApiRecord {
     scope: Scope,
     admission: { readonly messageId: string; readonly runId: string },
   ): Promise<{ readonly message: Message; readonly run: StoredRun }>;
-  /** Events after a sequence, oldest first, at most `limit`. */
+  /** Events after a sequence, oldest first, at most `limit`, and a bounded number of bytes. */
   events(
     scope: Scope,
     conversationId: string,
     range: { readonly after: number; readonly limit: number },
-  ): Promise<readonly StoredEvent[]>;
+  ): Promise<{ readonly events: readonly StoredEvent[]; readonly more: boolean }>;
   /** Pinned tools by `server/tool`; what is not pinned is absent. */
   tools(scope: Scope, references: readonly string[]): Promise<readonly PinnedTool[]>;
 }

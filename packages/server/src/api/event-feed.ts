@@ -40,8 +40,10 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
   let cursor = options.after;
   let { known } = options;
   for (;;) {
-    const rows =
-      known ?? (await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE }));
+    const { events: rows, more } =
+      known === null
+        ? await options.record.events(options.scope, options.conversationId, { after: cursor, limit: PAGE })
+        : { events: known, more: false };
     known = null;
     // The log has no gaps: what does not follow on has been forgotten in between.
     if (rows[0] !== undefined && rows[0].sequence > cursor + 1) {
@@ -51,7 +53,7 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };
     }
-    if (rows.length === PAGE) continue;
+    if (more) continue;
     if (!options.follow) return;
     let news = false;
     while (!news) {

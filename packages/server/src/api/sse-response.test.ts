@@ -140,7 +140,7 @@ describe("an SSE response", () => {
     expect(stream.gone.aborted).toBe(true);
     reading.socket.resume();
     await expect
-      .poll(() => reading.text().slice(-100))
+      .poll(() => reading.text().slice(-100), { timeout: 15_000 })
       .toContain('event: stream.closing\ndata: {"reason":"slow_reader","cursor":41}\n\n');
   });
 });

@@ -12,7 +12,7 @@ export const HEARTBEAT_AFTER_MS = 8_000;
 /** A reader that takes nothing for this long is cut off; it resumes where it stood. */
 export const SLOW_READER_MS = 60_000;
 /** How long a reader that was cut off may take to hear why. */
-export const FAREWELL_MS = 5_000;
+export const FAREWELL_MS = 30_000;
 const RETRY_MS = 1_000;
 
 const SSE_HEADERS = {

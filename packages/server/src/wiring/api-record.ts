@@ -115,11 +115,11 @@ function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "
       return { message: messageOf(present(message)), run: runOf(present(run)) };
     },
     async events(scope, conversationId, range) {
-      const events = await queries.events.after(scope, conversationId, {
+      const { events, more } = await queries.events.page(scope, conversationId, {
         afterSequence: range.after,
         limit: range.limit,
       });
-      return events.map(storedEvent);
+      return { events: events.map(storedEvent), more };
     },
   };
 }

@@ -2,8 +2,17 @@
 import type { PlatformEvent } from "@signalbox/contract";
 import type { Pool } from "pg";
 import { translateDatabaseError } from "../database-errors.ts";
-import { HEAD, READ_EVENTS } from "../statements/event-statements.ts";
+import { HEAD, READ_PAGE } from "../statements/event-statements.ts";
 import type { Viewer } from "./viewer.ts";
+
+/** What is read at once; a reader that is slow keeps it in memory. */
+const PAGE_BYTES = 1_048_576;
+
+export interface EventsPage {
+  readonly events: readonly PlatformEvent[];
+  /** Whether there may be more behind them. */
+  readonly more: boolean;
+}
 
 export interface EventHead {
   /** Sequence of the newest event; 0 when there is none yet. */
@@ -26,15 +35,27 @@ export class EventQueries {
     return lastSequence === null ? null : { lastSequence };
   }
 
-  /** At most `limit` events with a sequence greater than `afterSequence`, in order. Empty for a stranger. */
+  /**
+   * Events with a sequence greater than `afterSequence`, in order: at most `limit` of them, and no more once they come
+   * to a megabyte. Empty for a stranger.
+   */
+  async page(
+    viewer: Viewer,
+    conversationId: string,
+    range: { readonly afterSequence: number; readonly limit: number },
+  ): Promise<EventsPage> {
+    const values = [viewer.tenantId, viewer.user, conversationId, range.afterSequence, range.limit, PAGE_BYTES];
+    const rows = await this.#query<EventRow & { readonly more: boolean }>(READ_PAGE, values);
+    return { events: rows.map((row) => eventOf(row, conversationId)), more: rows.at(-1)?.more ?? false };
+  }
+
+  /** The events of one page. */
   async after(
     viewer: Viewer,
     conversationId: string,
     range: { readonly afterSequence: number; readonly limit: number },
   ): Promise<readonly PlatformEvent[]> {
-    const values = [viewer.tenantId, viewer.user, conversationId, range.afterSequence, range.limit];
-    const rows = await this.#query<EventRow>(READ_EVENTS, values);
-    return rows.map((row) => eventOf(row, conversationId));
+    return (await this.page(viewer, conversationId, range)).events;
   }
 
   async #query<Row extends object>(statement: { readonly name: string; readonly text: string }, values: unknown[]) {

@@ -4,8 +4,8 @@ export const HEAD = {
   text: "select signalbox.event_head($1, $2, $3) as last_sequence",
 } as const;
 
-export const READ_EVENTS = {
-  name: "read_events",
-  text: `select sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at
-    from signalbox.read_events($1, $2, $3, $4, $5)`,
+export const READ_PAGE = {
+  name: "read_page",
+  text: `select sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at, more
+    from signalbox.read_page($1, $2, $3, $4, $5, $6)`,
 } as const;
