@@ -1,7 +1,7 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
 import { makeId, uuidV7Bytes, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
-import { createAdmission, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
+import { createAdmission, createOperators, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
@@ -9,6 +9,7 @@ import { createApi, listen } from "../../packages/server/src/api/server.ts";
 import type { ApiServices } from "../../packages/server/src/api/services.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
 import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
+import { createOperatorView } from "../../packages/server/src/wiring/operator-view.ts";
 import { openRecord, type PlatformRecord } from "../../packages/server/src/wiring/record.ts";
 import { cloneDatabase, type ClonedDatabase } from "./clone-database.ts";
 
@@ -223,12 +224,15 @@ function servicesOf(parts: {
       digest: systemDigest,
     }),
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
+    operators: createOperators({ record: record.operators, live: record.live }),
+    operatorView: createOperatorView(record.operatorQueries),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],
     eventRetentionDays: 90,
     digest: systemDigest,
     newAgentId: () => newId("agent"),
+    newStopId: () => newId("stop"),
     newConversationId: () => newId("conversation"),
     secret: SECRET,
     monotonicMs: () => systemClock.monotonicMs(),

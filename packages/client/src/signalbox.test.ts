@@ -33,6 +33,7 @@ const RUN: Run = {
   cancelRequestedAt: null,
   usage: { ...NO_USAGE, modelCalls: 0, toolCalls: 0 },
   costMicros: null,
+  retryOf: null,
   answerMessageId: null,
   error: null,
   traceId: "0af7651916cd43dd8448eb211c80319c",

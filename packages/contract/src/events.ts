@@ -5,7 +5,16 @@
  */
 import { z } from "zod";
 import { errorObjectSchema } from "./http/problem.ts";
-import { CONTAINMENT_GRADES, EFFECT_CLASSES, END_REASONS, RUNGS, TERMINAL_STATES, TOOL_CALL_STATES } from "./run.ts";
+import { waitSchema } from "./http/wait.ts";
+import {
+  CONTAINMENT_GRADES,
+  EFFECT_CLASSES,
+  END_REASONS,
+  HOLD_KINDS,
+  RUNGS,
+  TERMINAL_STATES,
+  TOOL_CALL_STATES,
+} from "./run.ts";
 
 /** Room for this many revisions of one item per generation: a revision is generation × 2²⁰ + step. */
 export const REVISIONS_PER_GENERATION = 2 ** 20;
@@ -49,6 +58,8 @@ export const EVENT_SCHEMAS = {
     cause: z.enum(["owner_lost", "worker_lost"]),
     attempt: z.int(),
   }),
+  "run.suspended": event("run.suspended", "RunSuspendedEvent", { waitingFor: z.array(waitSchema) }),
+  "run.resumed": event("run.resumed", "RunResumedEvent", {}),
   "run.finished": event("run.finished", "RunFinishedEvent", {
     outcome: z.enum(TERMINAL_STATES),
     reason: z.enum(END_REASONS),
@@ -97,6 +108,20 @@ export const EVENT_SCHEMAS = {
     priceVersion: z.string().nullable(),
     estimated: z.boolean(),
   }),
+  "hold.opened": event("hold.opened", "HoldOpenedEvent", {
+    holdId: z.string(),
+    kind: z.enum(HOLD_KINDS),
+    subject: z.record(z.string(), z.unknown()),
+    digest: z.string().nullable(),
+    expiresAt: z.string().nullable(),
+  }),
+  "hold.decided": event("hold.decided", "HoldDecidedEvent", {
+    holdId: z.string(),
+    kind: z.enum(HOLD_KINDS),
+    decision: z.string(),
+  }),
+  "hold.expired": event("hold.expired", "HoldExpiredEvent", { holdId: z.string(), kind: z.enum(HOLD_KINDS) }),
+  "hold.withdrawn": event("hold.withdrawn", "HoldWithdrawnEvent", { holdId: z.string(), kind: z.enum(HOLD_KINDS) }),
   "queue.moved": event("queue.moved", "QueueMovedEvent", { messageId: z.string(), position: z.int().min(0) }),
 } as const;
 
@@ -114,6 +139,8 @@ export const platformEventSchema = z
     EVENT_SCHEMAS["run.started"],
     EVENT_SCHEMAS["run.phase"],
     EVENT_SCHEMAS["run.recovered"],
+    EVENT_SCHEMAS["run.suspended"],
+    EVENT_SCHEMAS["run.resumed"],
     EVENT_SCHEMAS["run.finished"],
     EVENT_SCHEMAS["turn.composed"],
     EVENT_SCHEMAS["thinking.delta"],
@@ -124,6 +151,10 @@ export const platformEventSchema = z
     EVENT_SCHEMAS["tool.started"],
     EVENT_SCHEMAS["tool.finished"],
     EVENT_SCHEMAS["usage.recorded"],
+    EVENT_SCHEMAS["hold.opened"],
+    EVENT_SCHEMAS["hold.decided"],
+    EVENT_SCHEMAS["hold.expired"],
+    EVENT_SCHEMAS["hold.withdrawn"],
     EVENT_SCHEMAS["queue.moved"],
   ])
   .meta({ id: "Event" });

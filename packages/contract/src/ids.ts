@@ -17,6 +17,8 @@ export type ItemId = Branded<"ItemId">;
 export type AgentId = Branded<"AgentId">;
 /** Names a hold; an approval has its hold's id: `hld_…`. */
 export type HoldId = Branded<"HoldId">;
+/** Names a pause or a stop of an operator: `stp_…`. */
+export type StopId = Branded<"StopId">;
 /** Names a row of the tool ledger: `tc_…`. Not the provider's tool-use id, which is only unique within a run. */
 export type ToolCallId = Branded<"ToolCallId">;
 /** Names one call at the model gate: `mc_…`. */
@@ -36,6 +38,7 @@ export const ID_PREFIX = {
   item: "itm",
   agent: "agt",
   hold: "hld",
+  stop: "stp",
   toolCall: "tc",
   modelCall: "mc",
   turn: "trn",
@@ -53,6 +56,7 @@ interface IdTypes {
   readonly item: ItemId;
   readonly agent: AgentId;
   readonly hold: HoldId;
+  readonly stop: StopId;
   readonly toolCall: ToolCallId;
   readonly modelCall: ModelCallId;
   readonly turn: TurnId;

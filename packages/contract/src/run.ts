@@ -121,6 +121,35 @@ export const MODEL_CALL_STATES = ["executing", "succeeded", "failed", "estimated
 /** Where a model call stands. */
 export type ModelCallState = (typeof MODEL_CALL_STATES)[number];
 
+/** What a run may wait for. */
+export const HOLD_KINDS = [
+  "approval",
+  "input",
+  "client_tool",
+  "account",
+  "budget",
+  "job",
+  "operator",
+  "newer_worker",
+] as const;
+/** What a run may wait for. */
+export type HoldKind = (typeof HOLD_KINDS)[number];
+
+/** Where a hold stands; all but `open` are final. `withdrawn`: its run ended first. */
+export const HOLD_STATES = ["open", "decided", "expired", "withdrawn"] as const;
+/** Where a hold stands. */
+export type HoldState = (typeof HOLD_STATES)[number];
+
+/** What an operator puts in the way of runs: they wait (`pause`), or they end and none begins (`stop`). */
+export const STOP_KINDS = ["pause", "stop"] as const;
+/** Whether runs wait or end. */
+export type StopKind = (typeof STOP_KINDS)[number];
+
+/** What a pause or a stop is about, narrowest first. */
+export const STOP_SCOPES = ["run", "conversation", "agent", "tenant"] as const;
+/** What a pause or a stop is about. */
+export type StopScope = (typeof STOP_SCOPES)[number];
+
 /** Closed list of audit actions; grows with the capabilities. */
 export const AUDIT_ACTIONS = [
   "agent_created",
@@ -131,6 +160,18 @@ export const AUDIT_ACTIONS = [
   "run_started",
   "run_recovered",
   "run_cancel_requested",
+  "run_suspended",
+  "run_resumed",
+  "run_retried",
+  "run_failed",
+  "run_released",
+  "hold_opened",
+  "hold_decided",
+  "hold_expired",
+  "hold_withdrawn",
+  "hold_decision_refused",
+  "stop_created",
+  "stop_lifted",
   "message_completed",
   "model_called",
   "model_settled",

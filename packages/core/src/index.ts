@@ -1,3 +1,4 @@
+export { createOperators, type OperatorFlow, type OperatorPorts } from "./admission/operators.ts";
 export { createAdmission, type AdmissionFlow, type AdmissionPorts } from "./admission/admission.ts";
 export type { AgentRevision, CancelIntent, MessageIntent } from "./admission/intent.ts";
 export { freezeSnapshot, type FrozenSnapshot } from "./admission/snapshot.ts";
@@ -8,6 +9,7 @@ export { createRevisionStamps, generationOf, type RevisionStamps } from "./event
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
 export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
+export { refusedVerb } from "./gates/hold.ts";
 export type { Verdict } from "./gates/verdict.ts";
 export { assert } from "./kernel/assert.ts";
 export { backoffMs, type BackoffOptions } from "./kernel/backoff.ts";
@@ -26,6 +28,9 @@ export type {
 export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
 export type {
   GateRecord,
+  HoldRecord,
+  HoldRequest,
+  KeptCall,
   ModelIntent,
   ModelSettlement,
   Proposal,
@@ -48,8 +53,17 @@ export type {
   OwnershipRecord,
   ProcessRecord,
   Seal,
+  Suspension,
   VisibleItem,
 } from "./ports/ownership-record.ts";
+export type {
+  Authorised,
+  DecideCommand,
+  HoldChange,
+  OperatorRecord,
+  RunCommand,
+  StopCommand,
+} from "./ports/operator-record.ts";
 export type { Digest, Randomness } from "./ports/randomness.ts";
 export type { Log } from "./ports/telemetry.ts";
 export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
@@ -63,6 +77,7 @@ export type {
   WorkerEvent,
   WorkerPool,
 } from "./ports/worker.ts";
+export { explainRun, type ExplainedFacts } from "./run/explain.ts";
 export { isCurrent, nextGeneration, FIRST_GENERATION } from "./run/generation.ts";
 export { nextInLine, runsAhead, type QueuedRun } from "./run/hand-over.ts";
 export { isLeaseHeld, leaseEndsAtMs, type Lease } from "./run/lease.ts";

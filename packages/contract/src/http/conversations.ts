@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RUN_STATUSES } from "../run.ts";
 import { pageOf } from "./page.ts";
 import { timeSchema } from "./time.ts";
+import { waitSchema } from "./wait.ts";
 
 /** The product's own labels: at most 16, keys of 1 to 64 characters, values of at most 512. */
 export const metadataSchema = z
@@ -35,8 +36,8 @@ export const conversationSchema = z
     activeRun: z.object({ id: z.string(), status: z.enum(RUN_STATUSES) }).nullable(),
     /** Runs that wait behind it, next first; `position` counts the runs before each. */
     queue: z.array(z.object({ runId: z.string(), messageId: z.string(), position: z.int() })),
-    /** What the active run waits for; empty unless it is `waiting`. */
-    waitingFor: z.array(z.object({ kind: z.string() })),
+    /** What the active run waits for, oldest first. */
+    waitingFor: z.array(waitSchema),
     /** Sequence of the newest event; 0 before the first. */
     lastSequence: z.int(),
     /** The oldest cursor that still works; 0 while every event is kept. */

@@ -4,6 +4,7 @@ import { messageSchema } from "./messages.ts";
 import { pageOf } from "./page.ts";
 import { errorObjectSchema } from "./problem.ts";
 import { timeSchema } from "./time.ts";
+import { waitSchema } from "./wait.ts";
 
 /** A run as the API shows it: what was asked, what was granted, where it stands and what it used. */
 export const runSchema = z
@@ -30,8 +31,8 @@ export const runSchema = z
     rung: z.enum(RUNGS).nullable(),
     /** Weakest grade among the agent's tools. */
     containment: z.enum(CONTAINMENT_GRADES),
-    /** The holds it waits for; empty unless its status is `waiting`. */
-    waitingFor: z.array(z.object({ kind: z.string() })),
+    /** The holds it waits for, oldest first. Its status is `waiting` once it waits without a worker. */
+    waitingFor: z.array(waitSchema),
     cancelRequestedAt: timeSchema.nullable(),
     /** Tokens by class (the classes do not overlap) and calls, as the gates counted them. */
     usage: z.object({
@@ -44,6 +45,8 @@ export const runSchema = z
     }),
     /** Integer micro-USD, or `null` when the price of a model is not known. */
     costMicros: z.int().nullable(),
+    /** The run whose message this one answers again, or `null`. */
+    retryOf: z.string().nullable(),
     /** The answer's message, or `null` when there is none to keep. */
     answerMessageId: z.string().nullable(),
     error: errorObjectSchema.nullable(),

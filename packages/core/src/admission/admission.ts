@@ -51,7 +51,7 @@ export function createAdmission(ports: AdmissionPorts, limits: Limits = LIMITS):
         whenBusy: granted.whenBusy,
         snapshot,
         snapshotHash: hash,
-        requested: intent.asked,
+        requested: intent.retryOf === undefined ? intent.asked : { ...intent.asked, retryOf: intent.retryOf },
         granted: { ...granted },
         idempotency: intent.idempotency,
         queueLimit: limits.queueCount,
@@ -104,6 +104,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "conversation_busy",
   "queue_full",
   "idempotency_key_reused",
+  "operator_stopped",
 ]);
 
 /** A refusal was decided by the record, so nothing was claimed; after any other error nobody can tell. */

@@ -4,6 +4,7 @@ import type { EndReason, ErrorCode } from "@signalbox/contract";
 const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   // Ends that a run of this release really meets.
   run_cancelled: "user_cancel",
+  run_stopped: "operator_stop",
   run_timeout: "timeout",
   outcome_unknown: "outcome_unknown",
   tool_outcome_unknown: "outcome_unknown",
@@ -31,6 +32,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   snapshot_mismatch: "internal",
   session_unknown: "internal",
   slot_unknown: "internal",
+  run_suspended: "internal",
   stale_generation: "internal",
   worker_lost: "internal",
   no_worker: "internal",
@@ -61,6 +63,10 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   idempotency_key_reused: "internal",
   cursor_expired: "internal",
   queue_full: "internal",
+  approval_changed: "internal",
+  hold_closed: "internal",
+  command_refused: "internal",
+  operator_stopped: "internal",
 };
 
 export function endReason(code: ErrorCode): EndReason {

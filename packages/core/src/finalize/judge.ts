@@ -2,7 +2,7 @@
  * Decides what is true once the gates are closed for a run: a provider's success is not ours until every check holds.
  * Pure: the conclusion of the turn and the sealed facts come in, the finalization goes out.
  */
-import { errorObject, PlatformError, type ErrorCode, type MessageId } from "@signalbox/contract";
+import { errorObject, PlatformError, type EndReason, type ErrorCode, type MessageId } from "@signalbox/contract";
 import type { Claim, Conclusion, Finalization, Seal } from "../ports/ownership-record.ts";
 import { endReason } from "./end-reason.ts";
 
@@ -71,6 +71,9 @@ function cancelled(turn: SealedTurn): Finalization {
   };
 }
 
+/** A gate may have heard of the mark before the owner did. */
+const ENDED_BY_PEOPLE: ReadonlySet<EndReason> = new Set(["user_cancel", "operator_stop"]);
+
 function failed(turn: SealedTurn, error: PlatformError): Finalization {
   const { conclusion, seal } = turn;
   const reason = endReason(error.code);
@@ -79,7 +82,7 @@ function failed(turn: SealedTurn, error: PlatformError): Finalization {
   const agrees = keeps && conclusion.leaf !== null && conclusion.leaf === seal.leaf;
   return {
     ...whatHolds(turn),
-    outcome: reason === "user_cancel" ? "cancelled" : "failed",
+    outcome: ENDED_BY_PEOPLE.has(reason) ? "cancelled" : "failed",
     reason,
     error: errorObject(error),
     answer: keeps ? { messageId: turn.answerId, text: conclusion.answer, partial: true } : null,

@@ -43,6 +43,15 @@ export const LIMITS = {
   unflushedChars: 256 * KIB,
   appendCount: 256,
 
+  // Holds.
+  /** How long a call is kept at its gate before its run is suspended. */
+  holdPatienceMs: 20 * SECOND_MS,
+  /** How often a kept call looks at its hold when no bell rings. */
+  holdPollMs: 500,
+  /** How often a suspension is tried again while a call of the run is outside. */
+  suspendRetryMs: 200,
+  decisionBytes: 64 * KIB,
+
   // Finalization.
   /** How long a sealed run waits for calls that are still open at a gate. */
   openCallWaitMs: 5 * SECOND_MS,
@@ -75,6 +84,9 @@ export const LIMITS = {
   claimEveryMs: SECOND_MS,
   cancelPollMs: 500,
   claimCount: 32,
+  /** Runs and holds that one look ends or lets go on, and how often it looks before it leaves the rest to the sweep. */
+  carryOutCount: 200,
+  carryOutRounds: 50,
   drainMs: 20 * SECOND_MS,
   /** How long a halted drive may take to stop, before the supervisor goes on without it. */
   haltWaitMs: 5 * SECOND_MS,

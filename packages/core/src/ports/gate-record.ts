@@ -1,12 +1,15 @@
 /**
  * The record as the gates see it. A slot token's hash names the run; each intent is one fenced statement that locks
  * the ownership row `FOR SHARE` and demands the bound generation, the run `running` and no cancel.
- * Common errors: `slot_unknown` (no such slot, or not bound), `stale_generation`, `run_cancelled`.
+ * Common errors: `slot_unknown` (no such slot, or not bound), `stale_generation`, `run_cancelled`, `run_stopped`, and
+ * `run_suspended` with the `KeptCall` that an operator's pause made of the intent.
  */
 import type {
   Actor,
   EffectClass,
   ErrorCode,
+  HoldId,
+  HoldKind,
   MessageId,
   RunId,
   Snapshot,
@@ -15,6 +18,7 @@ import type {
   Usage,
   ModelCallId,
 } from "@signalbox/contract";
+import type { Held, Suspension } from "./ownership-record.ts";
 
 /** What a slot is bound to. `run` is `null` between steps. */
 export interface SlotView {
@@ -128,6 +132,24 @@ export interface TranscriptRow {
   readonly body: Uint8Array;
 }
 
+/** What a call that is kept at a gate waits for. */
+export interface HoldRequest {
+  readonly tokenHash: string;
+  readonly process: number;
+  /** Made before the record is asked: repeated, it names the same hold. */
+  readonly holdId: HoldId;
+  readonly kind: HoldKind;
+  readonly subject: Readonly<Record<string, unknown>>;
+  readonly digest: string | null;
+  /** From now; `null` never expires. */
+  readonly expiresInMs: number | null;
+}
+
+/** A call that is kept at a gate: the hold it waits for, and the ownership it was made under. */
+export interface KeptCall extends Held {
+  readonly holdId: HoldId;
+}
+
 export interface GateRecord {
   /** Errors: `slot_unknown` when no such slot exists. A slot between steps has `run: null`. */
   slot(tokenHash: string): Promise<SlotView>;
@@ -153,4 +175,14 @@ export interface GateRecord {
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
   /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */
   loadTranscript(tokenHash: string): AsyncIterable<readonly TranscriptRow[]>;
+}
+
+/** Holds as the gates see them. */
+export interface HoldRecord {
+  /** Opens a hold for a call under the fence of an intent. */
+  openHold(request: HoldRequest): Promise<KeptCall>;
+  /** Whether waiting is over: the hold is not open any more, the owner is another one, or the run is to end. */
+  isHoldOver(call: KeptCall): Promise<boolean>;
+  /** The end of patience, as `Ownership.suspend`. Errors: `stale_generation`. */
+  suspend(held: Held): Promise<Suspension>;
 }

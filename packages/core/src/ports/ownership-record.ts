@@ -127,6 +127,9 @@ export interface Finalization {
   readonly servedModel: string | null;
 }
 
+/** What became of an attempt to suspend a run. */
+export type Suspension = "suspended" | "go_on" | "busy";
+
 export interface Ownership {
   readonly claim: Claim;
   /**
@@ -154,6 +157,11 @@ export interface Ownership {
    * next queued message, in one transaction. Waits for appended events first.
    */
   finish(finalization: Finalization): Promise<{ readonly nextRunId: RunId | null }>;
+  /**
+   * The end of patience: a run with an open hold needs nobody any more (`suspended`), and this ownership is over.
+   * `go_on`: nothing is open, or the run is to end. `busy`: a call of the run is still outside.
+   */
+  suspend(): Promise<Suspension>;
   /** Gives the run back (`running → admitted`) so that another supervisor claims it; used by drain. */
   release(): Promise<void>;
   /** The conversation's history before this run, oldest first, for the rung `rebuilt`. */

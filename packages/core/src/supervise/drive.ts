@@ -13,6 +13,8 @@ export type HaltReason = "lapsed" | "drain";
 export type DriveEnd =
   | { readonly kind: "finished"; readonly nextIsReady: boolean }
   | { readonly kind: "released" }
+  /** The run waits for a hold and needs nobody. */
+  | { readonly kind: "suspended" }
   /** The record may still say that this process owns the run, or it says that somebody else does. */
   | { readonly kind: "lost" };
 
@@ -52,6 +54,9 @@ export function startDrive(claimed: Ownership, options: DriveOptions): Drive {
     const end: TurnEnd = sealed === null ? await turn() : { kind: "concluded", ownership, conclusion: sealed };
     if (state.haltReason === "lapsed") {
       return { kind: "lost" };
+    }
+    if (end.kind === "suspended") {
+      return { kind: "suspended" };
     }
     if (end.kind !== "concluded") {
       await end.ownership.release();

@@ -32,6 +32,7 @@ export function persistentOwnership(ownership: Ownership, context: Persistence):
     },
     seal: (conclusion) => again(() => ownership.seal(conclusion)),
     finish: (finalization) => again(() => ownership.finish(finalization)),
+    suspend: () => again(() => ownership.suspend()),
     release: () => again(() => ownership.release()),
     history: (limit) => again(() => ownership.history(limit)),
   };

@@ -192,6 +192,9 @@ class RunSupervisor implements Supervisor {
         }
         this.#ports.live.ringSupervisors();
         break;
+      case "suspended":
+        this.roomGrew();
+        return;
       case "released":
         this.#ports.live.ringSupervisors();
         break;

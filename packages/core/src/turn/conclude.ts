@@ -21,6 +21,11 @@ export function gaveUp(result: StepResult, cause: StopCause | null): boolean {
   return result.outcome === "interrupted" || (result.error !== null && isSessionLost(result.error.code));
 }
 
+/** Whether nobody owns the run any more because it waits for a hold: its owner suspended it, or a gate did. */
+export function isSuspended(result: StepResult, cause: StopCause | null): boolean {
+  return cause === null && (result.outcome === "hold_required" || result.error?.code === "run_suspended");
+}
+
 export interface Outcome {
   readonly claim: Claim;
   readonly rung: Rung | null;
@@ -81,7 +86,7 @@ function errorOf(result: StepResult): Conclusion["error"] {
     case "continue":
       return result.error;
     case "hold_required":
-      return { code: "engine_failed", detail: "The engine asked for a hold, which this release does not serve." };
+      return { code: "engine_failed", detail: "The engine asked for a hold and was stopped." };
     case "failed":
     case "interrupted":
       return result.error ?? { code: "engine_failed", detail: "The engine ended with an error that it did not name." };

@@ -1,6 +1,7 @@
 /** Drives a session step by step until a result says stop, handing out what the worker says on the way. */
 import { PlatformError } from "@signalbox/contract";
 import type { Limits } from "../kernel/limits.ts";
+import type { Suspension } from "../ports/ownership-record.ts";
 import type { Seat, StepRequest, StepResult } from "../ports/worker.ts";
 import type { Emitter } from "./emitter.ts";
 import type { Stops } from "./stops.ts";
@@ -12,6 +13,8 @@ export interface StepRun {
   readonly limits: Limits;
   /** Called when a step says the first thing. */
   readonly onBegun: () => void;
+  /** Called when a step says that the run waits for a hold: suspends it, or finds that nothing is open any more. */
+  readonly onHold: () => Promise<Suspension>;
 }
 
 /** The last step's result. Rejects with `TurnStopped` when a step did not end in time after it was interrupted. */
@@ -19,7 +22,10 @@ export async function runSteps(first: StepRequest, run: StepRun): Promise<StepRe
   let request = first;
   for (let count = 0; ; count += 1) {
     const result = await run.stops.patiently(runStep(request, run));
-    if (result.outcome !== "continue" || run.stops.cause !== null) {
+    if (run.stops.cause !== null || (result.outcome !== "continue" && result.outcome !== "hold_required")) {
+      return result;
+    }
+    if (result.outcome === "hold_required" && (await run.onHold()) !== "go_on") {
       return result;
     }
     if (count >= run.limits.continueCount) {

@@ -13,10 +13,18 @@ import {
   type TurnId,
 } from "@signalbox/contract";
 import type { Limits } from "../kernel/limits.ts";
-import type { Claim, Conclusion, Ownership, VisibleItem } from "../ports/ownership-record.ts";
+import type { Claim, Conclusion, Ownership, Suspension, VisibleItem } from "../ports/ownership-record.ts";
 import type { Seat, StepResult } from "../ports/worker.ts";
 import { composeTurn, staticPrefix } from "./compose.ts";
-import { concludeFailed, concludeResult, concludeStopped, gaveUp, isSessionLost, type Outcome } from "./conclude.ts";
+import {
+  concludeFailed,
+  concludeResult,
+  concludeStopped,
+  gaveUp,
+  isSessionLost,
+  isSuspended,
+  type Outcome,
+} from "./conclude.ts";
 import { Emitter } from "./emitter.ts";
 import { inSession, REBUILD_AFTER, takeSeat } from "./session.ts";
 import { runSteps } from "./steps.ts";
@@ -26,7 +34,9 @@ import type { TurnContext } from "./turn-context.ts";
 export type TurnEnd =
   | { readonly kind: "concluded"; readonly ownership: Ownership; readonly conclusion: Conclusion }
   /** Nothing was decided: this process may not go on, or found no place on a worker. The run can be given back. */
-  | { readonly kind: "halted" | "no_worker"; readonly ownership: Ownership };
+  | { readonly kind: "halted" | "no_worker"; readonly ownership: Ownership }
+  /** The run waits for a hold; nobody owns it. */
+  | { readonly kind: "suspended" };
 
 /** Rejects with `stale_generation` when somebody else owns the conversation, and when the record does not answer. */
 export async function performTurn(first: Ownership, context: TurnContext): Promise<TurnEnd> {
@@ -36,6 +46,9 @@ export async function performTurn(first: Ownership, context: TurnContext): Promi
   for (;;) {
     await using attempt = new Attempt(ownership, context);
     const end = await attempt.run({ shownBefore: shown, rebuild });
+    if (end === "suspended") {
+      return { kind: end };
+    }
     if (end === "halted" || end === "no_worker") {
       return { kind: end, ownership };
     }
@@ -72,7 +85,7 @@ async function changeWorker(ownership: Ownership, { limits }: TurnContext): Prom
 }
 
 /** `transcript_unfit`: the engine failed on what it continued from; it may do better on the history alone. */
-type AttemptEnd = Conclusion | "halted" | "no_worker" | "session_lost" | "transcript_unfit";
+type AttemptEnd = Conclusion | "halted" | "no_worker" | "suspended" | "session_lost" | "transcript_unfit";
 
 interface AttemptStart {
   /** What readers may have seen from the attempt before, whether or not the record has it. */
@@ -127,6 +140,9 @@ class Attempt implements AsyncDisposable {
         // A gate heard of the cancel before this process did.
         this.#stops.stop("cancelled");
       }
+      if (isSuspended(result, this.#stops.cause)) {
+        return "suspended";
+      }
       if (gaveUp(result, this.#stops.cause)) {
         return "session_lost";
       }
@@ -177,9 +193,21 @@ class Attempt implements AsyncDisposable {
     const steps = (rung: Rung): Promise<StepResult> => {
       this.#rung = rung;
       this.#sayComposed(rung);
-      return runSteps(first, { seat, emitter: this.#emitter, stops, limits, onBegun });
+      const onHold = (): Promise<Suspension> => this.#suspend();
+      return runSteps(first, { seat, emitter: this.#emitter, stops, limits, onBegun, onHold });
     };
     return await inSession(seat, this.#ownership, { context, stops, rebuild, steps, hasBegun: () => begun });
+  }
+
+  /** What was said so far is durable before nobody may write any more; calls that are outside come back first. */
+  async #suspend(): Promise<Suspension> {
+    const { ports, limits, halt } = this.#context;
+    await this.#emitter.durable();
+    for (;;) {
+      const suspension = await this.#ownership.suspend();
+      if (suspension !== "busy" || this.#stops.cause !== null) return suspension;
+      await ports.clock.sleep(limits.suspendRetryMs, halt);
+    }
   }
 
   /** On a native rung an engine that fails by itself may have failed on its own earlier state: it never poisons the rest. */

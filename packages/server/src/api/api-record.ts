@@ -18,8 +18,8 @@ import type {
 
 /** Rows as the outside sees them, without the addresses that only the API knows. */
 export type StoredAgent = Omit<Agent, "id" | "plan" | "whenBusy" | "warnings"> & { readonly id: AgentId };
-export type StoredConversation = Omit<Conversation, "eventsUrl" | "waitingFor">;
-export type StoredRun = Omit<Run, "eventsUrl" | "waitingFor"> & { readonly cursor: number };
+export type StoredConversation = Omit<Conversation, "eventsUrl">;
+export type StoredRun = Omit<Run, "eventsUrl"> & { readonly cursor: number };
 
 export interface StoredEvent {
   readonly sequence: number;

@@ -2,9 +2,12 @@
 import type { Route } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
+import { holdRoutes } from "./routes/holds.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { operatorRoutes } from "./routes/operators.ts";
 import { platformRoutes } from "./routes/platform.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { stopRoutes } from "./routes/stops.ts";
 import type { ApiServices } from "./services.ts";
 
 export function apiRoutes(services: ApiServices): readonly Route[] {
@@ -14,5 +17,8 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...conversationRoutes(services),
     ...messageRoutes(services),
     ...runRoutes(services),
+    ...holdRoutes(services),
+    ...operatorRoutes(services),
+    ...stopRoutes(services),
   ];
 }

@@ -35,7 +35,7 @@ export function mount(app: FastifyInstance, route: Route, callers: Callers): voi
       return reply
         .code(answer.status)
         .headers(answer.headers ?? {})
-        .type("application/json")
+        .type(answer.headers?.["content-type"] ?? "application/json")
         .send(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
     },
   });

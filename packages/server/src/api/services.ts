@@ -1,12 +1,16 @@
 /** What the routes stand on; joined by wiring. */
-import type { AgentId, ConversationId, Info, RuntimeInfo } from "@signalbox/contract";
-import type { AdmissionFlow, Digest, LiveSubscription, Log } from "@signalbox/core";
+import type { AgentId, ConversationId, Info, RuntimeInfo, StopId } from "@signalbox/contract";
+import type { AdmissionFlow, Digest, LiveSubscription, Log, OperatorFlow } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
+import type { OperatorView } from "./operator-record.ts";
 
 export interface ApiServices {
   readonly record: ApiRecord;
   /** The request side of the platform. */
   readonly admission: AdmissionFlow;
+  /** What people decide about runs that exist. */
+  readonly operators: OperatorFlow;
+  readonly operatorView: OperatorView;
   readonly subscribe: (conversationId: string) => LiveSubscription;
   readonly runtimes: () => readonly RuntimeInfo[];
   readonly providers: () => Info["providers"];
@@ -18,6 +22,7 @@ export interface ApiServices {
   readonly digest: Digest;
   readonly newAgentId: () => AgentId;
   readonly newConversationId: () => ConversationId;
+  readonly newStopId: () => StopId;
   readonly secret: string;
   readonly monotonicMs: () => number;
   readonly log: Log;

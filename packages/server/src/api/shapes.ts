@@ -9,14 +9,13 @@ export function showAgent(agent: StoredAgent): Agent {
 export function showConversation(conversation: StoredConversation): Conversation {
   return {
     ...conversation,
-    waitingFor: [],
     eventsUrl: conversation.keptSequence === 0 ? eventsUrl(conversation.id, 0) : oldestEventsUrl(conversation.id),
   };
 }
 
 export function showRun(stored: StoredRun): Run {
   const { cursor, ...run } = stored;
-  return { ...run, waitingFor: [], eventsUrl: eventsUrl(run.conversationId, cursor) };
+  return { ...run, eventsUrl: eventsUrl(run.conversationId, cursor) };
 }
 
 /** From the oldest event that is kept. */
@@ -42,6 +41,7 @@ export function acknowledgedRun(stored: StoredRun, accepted: "started" | "queued
     attempt: 0,
     rung: null,
     servedModel: null,
+    waitingFor: [],
     cancelRequestedAt: null,
     usage: { ...NO_USAGE, modelCalls: 0, toolCalls: 0 },
     costMicros: null,

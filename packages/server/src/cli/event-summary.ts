@@ -26,6 +26,17 @@ export function summaryOf(event: PlatformEvent): string {
       return `${event.runtime}, attempt ${event.attempt}`;
     case "run.recovered":
       return `${event.cause}, attempt ${event.attempt}`;
+    case "run.suspended":
+      return `waits for ${event.waitingFor.map((wait) => `${wait.kind} ${wait.holdId}`).join(", ")}`;
+    case "run.resumed":
+      return "nothing keeps it any more";
+    case "hold.opened":
+      return `${event.kind} ${event.holdId}`;
+    case "hold.decided":
+      return `${event.kind} ${event.holdId}: ${event.decision}`;
+    case "hold.expired":
+    case "hold.withdrawn":
+      return `${event.kind} ${event.holdId}`;
     case "run.finished":
       return `${event.outcome} (${event.reason})${event.error === null ? "" : ` ${event.error.code}: ${event.error.detail}`}`;
     case "turn.composed":

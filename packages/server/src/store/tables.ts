@@ -120,6 +120,38 @@ export interface RunTable {
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly log_kept: GivenByDatabase<string>;
+  readonly suspended_at: GivenByDatabase<Date | null>;
+  readonly suspended_ms: GivenByDatabase<number>;
+}
+
+export interface HoldTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly conversation_id: string;
+  readonly run_id: string;
+  readonly kind: string;
+  readonly subject: JsonColumn;
+  readonly digest: string | null;
+  readonly state: GivenByDatabase<string>;
+  readonly decision: string | null;
+  readonly response: JsonColumn | null;
+  readonly decided_by: string | null;
+  readonly opened_at: GivenByDatabase<Date>;
+  readonly expires_at: Date | null;
+  readonly decided_at: Date | null;
+}
+
+export interface StopTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly kind: string;
+  readonly scope: string;
+  readonly subject: string;
+  readonly reason: string | null;
+  readonly created_by: string;
+  readonly created_at: GivenByDatabase<Date>;
+  readonly lifted_by: string | null;
+  readonly lifted_at: Date | null;
 }
 
 export interface IdempotencyTable {
@@ -158,6 +190,8 @@ export interface Tables {
   readonly "signalbox.ownership": OwnershipTable;
   readonly "signalbox.message": MessageTable;
   readonly "signalbox.run": RunTable;
+  readonly "signalbox.hold": HoldTable;
+  readonly "signalbox.stop": StopTable;
   readonly "signalbox.idempotency": IdempotencyTable;
   readonly "signalbox.tool": ToolTable;
 }

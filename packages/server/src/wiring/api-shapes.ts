@@ -42,6 +42,7 @@ export function conversationOf(row: ConversationRow): StoredConversation {
     participants: row.participant === null ? [] : [{ user: row.participant }],
     activeRun: row.activeRun === null ? null : { id: row.activeRun.runId, status: runStatus(row.activeRun.state) },
     queue: row.queue.map((each) => ({ ...each })),
+    waitingFor: row.waitingFor.map((wait) => ({ ...wait })),
     lastSequence: row.lastSequence,
     keptSequence: row.keptSequence,
     metadata: { ...row.metadata },
@@ -80,9 +81,11 @@ export function runOf(row: RunRow): StoredRun {
     attempt: row.attempt,
     rung: row.rung,
     containment: GRADE,
+    waitingFor: row.waitingFor.map((wait) => ({ ...wait })),
     cancelRequestedAt: timeOrNull(row.cancelRequestedAtMs),
     usage: { ...row.usage, modelCalls: row.modelCallCount, toolCalls: row.toolCallCount },
     costMicros: row.costMicros,
+    retryOf: typeof row.requested.retryOf === "string" ? row.requested.retryOf : null,
     answerMessageId: row.answerMessageId,
     error: row.error,
     traceId: row.traceId,
@@ -120,10 +123,10 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function timeOf(atMs: number): string {
+export function timeOf(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-function timeOrNull(atMs: number | null): string | null {
+export function timeOrNull(atMs: number | null): string | null {
   return atMs === null ? null : timeOf(atMs);
 }

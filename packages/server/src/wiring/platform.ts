@@ -1,10 +1,19 @@
 /** One platform process: everything joined, started in order and stopped in the opposite one. */
 import { makeId, PlatformError, uuidV7Bytes } from "@signalbox/contract";
-import { createAdmission, createSupervisor, createUpkeep, DAY_MS, type Log, type Supervisor } from "@signalbox/core";
+import {
+  createAdmission,
+  createOperators,
+  createSupervisor,
+  createUpkeep,
+  DAY_MS,
+  type Log,
+  type Supervisor,
+} from "@signalbox/core";
 import { createApi, listen } from "../api/server.ts";
 import type { ApiServices } from "../api/services.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { openDatabase, type Database } from "../database/open-database.ts";
+import { createKeptCalls } from "../gates/kept-calls.ts";
 import { createGateServer } from "../gates/gate-server.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
@@ -19,6 +28,7 @@ import { registryRoutes } from "../workers/registry-service.ts";
 import { VERSION } from "../version.ts";
 import { DEFAULT_TENANT, ensureDevKey } from "./api-keys.ts";
 import { createApiRecord } from "./api-record.ts";
+import { createOperatorView } from "./operator-view.ts";
 import { openRecord, type PlatformRecord } from "./record.ts";
 import { EndingStack } from "./ending-stack.ts";
 
@@ -164,17 +174,22 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
     new ToolCatalog({ ...ports, servers: config.mcpServers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
   );
   await catalog.start();
+  const kept = createKeptCalls({
+    record: record.gates,
+    subscribe: (conversationId) => record.live.subscribe(conversationId),
+    clock: systemClock,
+  });
   const modelGate = starting.use(
     createModelGate({
       ...ports,
-      record: record.gates,
+      record: kept.record,
       boundSnapshot: record.boundSnapshot,
       withheldTools: (snapshot) => catalog.withheld(snapshot),
       providers: config.providers,
       process: incarnation,
     }),
   );
-  const toolGate = starting.use(createToolGate({ ...ports, record: record.gates, catalog, process: incarnation }));
+  const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
   const server = starting.use(
     await createGateServer({
       modelGate,
@@ -191,6 +206,8 @@ async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonl
       throw portProblem(thrown, config.gatesPort);
     }),
   );
+  // Disposed first: a gate that leaves waits for every call it keeps.
+  starting.defer(() => kept[Symbol.dispose]());
   const running = starting.move();
   return { url: server.url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
@@ -216,6 +233,8 @@ function apiServices(parts: {
       randomness: systemRandomness,
       digest: systemDigest,
     }),
+    operators: createOperators({ record: record.operators, live: record.live }),
+    operatorView: createOperatorView(record.operatorQueries),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => workers.runtimes(),
     eventRetentionDays: config.retentionDays,
@@ -223,6 +242,7 @@ function apiServices(parts: {
     unreadiness: () => problemsOf(record, { workers, supervisor }),
     digest: systemDigest,
     newAgentId: () => makeId("agent", freshUuid()),
+    newStopId: () => makeId("stop", freshUuid()),
     newConversationId: () => makeId("conversation", freshUuid()),
     secret,
     monotonicMs: () => systemClock.monotonicMs(),

@@ -1,5 +1,5 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
-import type { AdmissionRecord, GateRecord, Log, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
+import type { AdmissionRecord, GateRecord, HoldRecord, Log, OperatorRecord, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
@@ -8,6 +8,7 @@ import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
 import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
+import { createOperatorRecord } from "../channels/truth/operator-record.ts";
 import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
 import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
@@ -20,6 +21,7 @@ import { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import { EventQueries } from "../store/queries/event-queries.ts";
 import { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import { MessageQueries } from "../store/queries/message-queries.ts";
+import { OperatorQueries } from "../store/queries/operator-queries.ts";
 import { RunQueries } from "../store/queries/run-queries.ts";
 import { ToolQueries } from "../store/queries/tool-queries.ts";
 import { RUN_ROLE } from "../store/roles.ts";
@@ -46,6 +48,9 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly processes: PostgresProcessRecord;
   readonly gates: GateRecord;
   readonly upkeep: UpkeepRecord;
+  readonly gates: GateRecord & HoldRecord;
+  readonly operators: OperatorRecord;
+  readonly operatorQueries: OperatorQueries;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
   readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
   readonly queries: Queries;
@@ -101,6 +106,8 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       transcript: createTranscriptRecord(pools.run),
     }),
     upkeep: createUpkeepRecord(pools.run),
+    operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live }),
+    operatorQueries: new OperatorQueries(new TenantDatabase(pools.app), pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools),
     live,

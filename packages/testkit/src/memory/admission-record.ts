@@ -109,6 +109,8 @@ function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: numb
     acceptedAtMs: nowMs,
     startedAtMs: null,
     finishedAtMs: null,
+    suspendedAtMs: null,
+    suspendedMs: 0,
   };
   db.runs.set(runId, run);
   writeAudit(db, "message_received", { run, generation: null });

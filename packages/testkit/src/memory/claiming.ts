@@ -70,7 +70,7 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
     metadata: message.metadata,
     acceptedAtMs: run.acceptedAtMs,
     nowMs: db.nowMs(),
-    startedAtMs: run.startedAtMs ?? db.nowMs(),
+    startedAtMs: (run.startedAtMs ?? db.nowMs()) + run.suspendedMs,
     lastUserMessageAgeMs: before === undefined ? null : message.createdAtMs - before.createdAtMs,
     lastUserSnippet: before?.text ?? null,
     leaf: conversation.leaf,

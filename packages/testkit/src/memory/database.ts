@@ -8,6 +8,7 @@ import type {
   AuditRow,
   ConversationRow,
   EntryRow,
+  HoldRow,
   IdempotencyRow,
   MessageRow,
   ModelCallRow,
@@ -70,6 +71,7 @@ export class MemoryDatabase {
   readonly idempotency = this.#table<IdempotencyRow>("idempotency");
   readonly snapshots = this.#table<SnapshotRow>("snapshot");
   readonly slots = this.#table<SlotRow>("slot");
+  readonly holds = this.#table<HoldRow>("hold");
   readonly modelCalls = this.#table<ModelCallRow>("model_call");
   readonly toolCalls = this.#table<ToolCallRow>("tool_call");
   readonly entries = this.#table<EntryRow>("transcript_entry");

@@ -37,11 +37,13 @@ export function writeOwnerEvent(db: MemoryDatabase, place: EventPlace, event: Ow
 }
 
 /** A fact about a run that the record tells itself. */
-export function writeRunEvent<T extends "run.admitted" | "run.started" | "run.recovered">(
+export function writeRunEvent<
+  T extends "run.admitted" | "run.started" | "run.recovered" | "run.suspended" | "run.resumed",
+>(
   db: MemoryDatabase,
   run: RunRow,
-  fact: { readonly type: T; readonly generation: number; readonly data: EventData<T> },
+  fact: { readonly type: T; readonly generation: number; readonly data: EventData<T>; readonly step?: number },
 ): void {
-  const revision = revisionOf(fact.generation, 0);
+  const revision = revisionOf(fact.generation, fact.step ?? 0);
   writeEvent(db, placeOf(run, fact.generation), { type: fact.type, itemId: run.id, revision, data: fact.data });
 }

@@ -15,6 +15,7 @@ import { placeOf, writeOwnerEvent } from "./event-log.ts";
 import { fencedRun } from "./fence.ts";
 import type { RunRow } from "./rows.ts";
 import { endRun, moveRun, unbindSlots } from "./run-state.ts";
+import { suspendRun } from "./suspension.ts";
 import { sealedLeaf, settleTranscript } from "./transcript.ts";
 
 /**
@@ -71,6 +72,7 @@ function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
       ),
     seal: async (conclusion) => db.transaction("seal", facts, () => seal(db, claim, conclusion)),
     finish: async (finalization) => db.transaction("finish", facts, () => finish(db, claim, finalization)),
+    suspend: async () => db.transaction("suspend", facts, () => suspendRun(db, claim)),
     release: async () => db.transaction("release", facts, () => releaseRun(db, running())),
     history: async (limit) => db.transaction("history", facts, () => historyBefore(db, running()).slice(-limit)),
   };

@@ -4,6 +4,7 @@ import type { ProcessRecord } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
 import { writeModelSettled, writeToolFinished } from "./call-events.ts";
 import type { ProcessRow } from "./rows.ts";
+import { expireHolds } from "./suspension.ts";
 
 /**
  * Registration, heartbeat and sweep of processes, on the memory record. A process that was declared dead gets
@@ -44,6 +45,7 @@ function sweep(db: MemoryDatabase, by: number): number {
       each.incarnation !== by && each.deadAtMs === null && (!each.sessionHeld || each.leaseUntilMs < db.nowMs()),
   );
   for (const process of dead) bury(db, process);
+  expireHolds(db);
   return dead.length;
 }
 

@@ -5,6 +5,9 @@ import type {
   EffectClass,
   EndReason,
   ErrorObject,
+  HoldId,
+  HoldKind,
+  HoldState,
   MessageId,
   ModelCallId,
   ModelCallState,
@@ -83,6 +86,21 @@ export interface RunRow {
   readonly acceptedAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
+  readonly suspendedAtMs: number | null;
+  /** What it has spent waiting; its wall clock stood meanwhile. */
+  readonly suspendedMs: number;
+}
+
+export interface HoldRow {
+  readonly id: HoldId;
+  readonly runId: RunId;
+  readonly conversationId: string;
+  readonly kind: HoldKind;
+  readonly digest: string | null;
+  readonly state: HoldState;
+  readonly decision: string | null;
+  readonly openedAtMs: number;
+  readonly expiresAtMs: number | null;
 }
 
 export interface IdempotencyRow {

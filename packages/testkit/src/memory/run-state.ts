@@ -12,6 +12,7 @@ import { writeAudit } from "./audit.ts";
 import { tellStillOpen } from "./call-events.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent, writeRunEvent } from "./event-log.ts";
+import { withdrawHolds } from "./holds.ts";
 import type { RunRow } from "./rows.ts";
 
 export function moveRun(
@@ -57,6 +58,7 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
         by: EVENT_OF[outcome],
         set: { reason, error, generation: null, owner: null, finishedAtMs: db.nowMs() },
       });
+  withdrawHolds(db, ended);
   tellStillOpen(db, ended);
   if (db.sabotage !== "silent_finish") {
     writeEvent(db, placeOf(ended, generation), {

@@ -66,6 +66,7 @@ function farOwnership(near: Ownership, call: Call): Ownership {
     changeWorker: async (options) => farOwnership(await call("change_worker", () => near.changeWorker(options)), call),
     seal: (conclusion) => call("seal", () => near.seal(conclusion)),
     finish: (finalization) => call("finish", () => near.finish(finalization)),
+    suspend: () => call("suspend", () => near.suspend()),
     release: () => call("release", () => near.release()),
     history: (limit) => call("history", () => near.history(limit)),
   };

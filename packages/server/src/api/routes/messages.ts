@@ -102,7 +102,7 @@ async function admit(services: ApiServices, conversation: string, call: SendCall
 }
 
 /** The conversation's agent as it is today: what the run's snapshot is frozen from. Errors: `not_found`. */
-async function agentOf(services: ApiServices, scope: Scope, conversation: string): Promise<AgentRevision> {
+export async function agentOf(services: ApiServices, scope: Scope, conversation: string): Promise<AgentRevision> {
   const { agent, tools } = await services.record.answering(scope, conversation);
   const { id, name, revision, runtime, instructions, model, maxOutputTokens } = agent;
   const references = agent.tools.map((tool) => tool.reference);

@@ -96,7 +96,7 @@ function pageOf(page: Page<StoredRun>): Answer {
   return { status: 200, body: { data: page.data.map(showRun), nextCursor: page.nextCursor } };
 }
 
-function runId(text: string | undefined): RunId {
+export function runId(text: string | undefined): RunId {
   if (text === undefined || !isId("run", text)) throw new PlatformError("not_found");
   return text;
 }

@@ -120,6 +120,9 @@ async function ask(
       // A client may choose its message's id; this one names another message already.
       throw new PlatformError("idempotency_key_reused", undefined, { cause: error });
     }
+    if (violatedConstraint(error.cause) === "operator_stopped") {
+      throw new PlatformError("operator_stopped", undefined, { cause: error });
+    }
     throw error;
   }
 }

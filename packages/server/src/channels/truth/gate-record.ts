@@ -3,6 +3,9 @@ import { PlatformError, type Actor, type MessageId, type RunId } from "@signalbo
 import {
   wireToolName,
   type GateRecord,
+  type HoldRecord,
+  type HoldRequest,
+  type KeptCall,
   type LiveChannel,
   type ModelIntent,
   type ModelSettlement,
@@ -23,7 +26,9 @@ import {
   SETTLE_TOOL_CALL,
   SLOT_VIEW,
 } from "../../store/statements/record-statements.ts";
+import { HOLD_OVER, OPEN_HOLD } from "../../store/statements/operator-statements.ts";
 import type { Authority } from "./authority.ts";
+import { suspendHeld } from "./suspension.ts";
 
 export interface GateRecordParts {
   /** Connects as `signalbox_run`. */
@@ -34,7 +39,7 @@ export interface GateRecordParts {
   readonly transcript: Pick<GateRecord, "appendTranscript" | "loadTranscript">;
 }
 
-export function createGateRecord(parts: GateRecordParts): GateRecord {
+export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecord {
   return {
     slot: async (tokenHash) => viewOf(parts, await askRecord<SlotFacts>(parts.database, SLOT_VIEW, [tokenHash])),
     openModelCall: (intent) => openModelCall(parts, intent),
@@ -42,6 +47,9 @@ export function createGateRecord(parts: GateRecordParts): GateRecord {
     openToolCall: (intent) => openToolCall(parts, intent),
     denyToolCall: (denial) => denyToolCall(parts, denial),
     settleToolCall: (settlement) => settleToolCall(parts, settlement),
+    openHold: (request) => openHold(parts, request),
+    isHoldOver: ({ holdId, generation }) => askRecord<boolean>(parts.database, HOLD_OVER, [holdId, generation]),
+    suspend: (held) => suspendHeld(parts, held),
     cancelledRuns: async (runIds) =>
       (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds])).map(({ id }) => id),
     appendTranscript: (tokenHash, rows) => parts.transcript.appendTranscript(tokenHash, rows),
@@ -131,6 +139,15 @@ async function openToolCall(parts: GateRecordParts, intent: ToolIntent): Promise
     ...(sequence === undefined ? {} : { sequence }),
   });
   return grant;
+}
+
+async function openHold(parts: GateRecordParts, request: HoldRequest): Promise<KeptCall> {
+  const { tokenHash, process, holdId, kind, subject, digest, expiresInMs } = request;
+  demandAuthority(parts, process);
+  const values = [tokenHash, process, holdId, kind, jsonText(subject), digest, expiresInMs];
+  const answer = await askRecord<KeptCall & Written>(parts.database, OPEN_HOLD, values);
+  ring(parts, answer);
+  return { holdId: answer.holdId, conversationId: answer.conversationId, generation: answer.generation };
 }
 
 async function denyToolCall(parts: GateRecordParts, denial: ToolDenial): Promise<void> {

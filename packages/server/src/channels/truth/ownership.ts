@@ -1,6 +1,6 @@
 /** An owner's hold on one conversation: each write presents the generation it was claimed under. */
 import type { HistoryEntry, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
-import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal } from "@signalbox/core";
+import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal, Suspension } from "@signalbox/core";
 import type { BoundSlots } from "../../store/bound-slots.ts";
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import {
@@ -13,6 +13,7 @@ import {
 } from "../../store/statements/record-statements.ts";
 import { claimOf, type ClaimFacts } from "./claim-facts.ts";
 import type { GroupCommit } from "./group-commit.ts";
+import { suspendHeld } from "./suspension.ts";
 
 export interface OwnershipParts {
   /** Connects as `signalbox_run`. */
@@ -85,6 +86,12 @@ export class PostgresOwnership implements Ownership {
     );
     this.#parts.live.ring(conversationId, sequence);
     return { nextRunId };
+  }
+
+  async suspend(): Promise<Suspension> {
+    const { conversationId, generation } = this.claim;
+    await this.#parts.events.settled(conversationId);
+    return suspendHeld(this.#parts, { conversationId, generation });
   }
 
   async release(): Promise<void> {

@@ -21,13 +21,14 @@ import {
   UNREGISTER_PROCESS,
 } from "../../store/statements/record-statements.ts";
 import type { Authority } from "./authority.ts";
+import { carryOut } from "./operator-record.ts";
 
 export interface ProcessRecordOptions {
   /** Opens a session of its own as `signalbox_run`, past any pooler. */
   readonly connect: () => Promise<Client>;
   /** Connects as `signalbox_run`; for what needs no presence. */
   readonly database: Queryable;
-  readonly live: Pick<LiveChannel, "ring">;
+  readonly live: Pick<LiveChannel, "ring" | "ringSupervisors">;
   readonly log: Log;
   readonly leaseMs?: number;
 }
@@ -37,6 +38,8 @@ const RETAKE_FIRST_MS = 20;
 const RETAKE_CAP_MS = 1_000;
 /** Open calls of dead gates that one sweep closes. */
 const LOST_CALL_COUNT = 200;
+/** Stops, lifted pauses and overdue holds that one sweep carries out. */
+const CARRY_OUT_COUNT = 200;
 const FORGET_EVERY_SWEEPS = 200;
 
 interface Session {
@@ -96,6 +99,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
       throw new PlatformError("stale_generation", "This process was declared dead.");
     }
     await closeLostCalls(database, live);
+    await carryOut(database, live, CARRY_OUT_COUNT);
     this.#sweepCount += 1;
     if (this.#sweepCount % FORGET_EVERY_SWEEPS === 0) {
       await readRows(database, FORGET_PROCESSES, []);

@@ -22,6 +22,7 @@ const RUN: Run = {
   runtime: "langgraph",
   requested: {},
   granted: {},
+  retryOf: null,
   servedModel: null,
   status: "running",
   reason: null,

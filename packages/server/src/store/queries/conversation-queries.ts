@@ -8,10 +8,12 @@ import {
   type MessageId,
   type RunId,
   type RunState,
+  type Wait,
 } from "@signalbox/contract";
 import { actorText } from "../actor-text.ts";
 import { violatedConstraint } from "../database-errors.ts";
 import { activeRunOf, queueOf } from "../statements/conversation-statements.ts";
+import { activeRunWaitsFor } from "../statements/operator-statements.ts";
 import { beyond, writeAudit } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
 import { recordOnce, type Once, type Recorded } from "./once.ts";
@@ -32,6 +34,8 @@ export interface ConversationRow {
   readonly activeRun: { readonly runId: RunId; readonly state: RunState } | null;
   /** Runs waiting behind the active one, next first; `position` counts the runs before it. */
   readonly queue: readonly { readonly runId: RunId; readonly messageId: MessageId; readonly position: number }[];
+  /** What the active run waits for, oldest first. */
+  readonly waitingFor: readonly Wait[];
   readonly generation: number;
   readonly owner: number | null;
   readonly createdAtMs: number;
@@ -140,6 +144,7 @@ function selectConversations(transaction: TenantTransaction, user: string | null
       "ownership.owner",
       activeRunOf().as("active_run"),
       queueOf().as("queue"),
+      activeRunWaitsFor().as("waiting_for"),
     ]);
 }
 
@@ -158,6 +163,7 @@ interface ConversationRecord {
   readonly owner: number | null;
   readonly active_run: ConversationRow["activeRun"];
   readonly queue: ConversationRow["queue"];
+  readonly waiting_for: readonly Wait[];
 }
 
 function conversationRow(row: ConversationRecord): ConversationRow {
@@ -173,6 +179,7 @@ function conversationRow(row: ConversationRecord): ConversationRow {
     keptSequence: row.kept_sequence,
     activeRun: row.active_run,
     queue: row.queue,
+    waitingFor: row.waiting_for,
     generation: row.generation,
     owner: row.owner,
     createdAtMs: row.created_at.getTime(),

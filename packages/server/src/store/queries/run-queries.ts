@@ -9,7 +9,9 @@ import type {
   Rung,
   RunState,
   Usage,
+  Wait,
 } from "@signalbox/contract";
+import { waitingFor } from "../statements/operator-statements.ts";
 import { beyond } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
@@ -47,6 +49,8 @@ export interface RunRow {
   readonly acceptedAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
+  /** Its open holds, oldest first. */
+  readonly waitingFor: readonly Wait[];
 }
 
 export interface RunFilter {
@@ -123,6 +127,7 @@ function selectRuns(transaction: TenantTransaction, user: string | null) {
       "run.accepted_at",
       "run.started_at",
       "run.finished_at",
+      waitingFor("run.id").as("waiting_for"),
     ]);
 }
 
@@ -165,5 +170,6 @@ function runRow(row: RunRecord): RunRow {
     acceptedAtMs: row.accepted_at.getTime(),
     startedAtMs: row.started_at?.getTime() ?? null,
     finishedAtMs: row.finished_at?.getTime() ?? null,
+    waitingFor: row.waiting_for,
   };
 }

@@ -4,7 +4,7 @@ export interface RecordStatement {
   readonly text: string;
 }
 
-function call(name: string, parameterCount: number): RecordStatement {
+export function call(name: string, parameterCount: number): RecordStatement {
   const places = Array.from({ length: parameterCount }, (_, index) => `$${index + 1}`).join(", ");
   return { name, text: `select signalbox.${name}(${places}) as answer` };
 }

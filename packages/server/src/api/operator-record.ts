@@ -1,0 +1,56 @@
+/** What the API reads for operators and for whoever decides a hold. Wiring joins it to the store. */
+import type {
+  Actor,
+  Explanation,
+  Hold,
+  HoldState,
+  Obligations,
+  PageQuery,
+  RunId,
+  Stop,
+  StopKind,
+  StopScope,
+} from "@signalbox/contract";
+import type { Page, Scope } from "./api-record.ts";
+
+export interface HoldsQuery extends PageQuery {
+  readonly conversation: string | null;
+  readonly run: string | null;
+  readonly state: HoldState | null;
+}
+
+export interface StopsQuery extends PageQuery {
+  readonly standing: boolean;
+  /** Only those about one thing. */
+  readonly about: { readonly kind: StopKind; readonly scope: StopScope; readonly subject: string } | null;
+}
+
+/** A message that is to be answered again. */
+export interface AgainMessage {
+  readonly conversationId: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Every method that names a thing ends in `not_found` for what the caller may not see. */
+export interface OperatorView {
+  hold(scope: Scope, id: string): Promise<Hold>;
+  holds(scope: Scope, query: HoldsQuery): Promise<Page<Hold>>;
+  stop(scope: Scope, id: string): Promise<Stop>;
+  stops(scope: Scope, query: StopsQuery): Promise<Page<Stop>>;
+  explanation(scope: Scope, runId: string): Promise<Explanation>;
+  obligations(
+    scope: Scope,
+    which: { readonly olderThanMs: number; readonly limit: number },
+  ): Promise<Obligations["data"]>;
+  /** Of all tenants, by kind. */
+  obligationCounts(olderThanMs: number): Promise<ReadonlyMap<string, number>>;
+  /**
+   * The message of a run that may be answered again, noted in the audit. Errors: `command_refused` (it has not ended,
+   * it was answered, or a call with an effect has an unknown outcome and `force` was not given).
+   */
+  again(
+    scope: Scope,
+    which: { readonly runId: RunId; readonly actor: Actor; readonly force: boolean },
+  ): Promise<AgainMessage>;
+}

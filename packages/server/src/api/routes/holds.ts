@@ -1,0 +1,97 @@
+/** Holds: what runs wait for, and decisions about it. */
+import {
+  decidedHoldSchema,
+  decisionSchema,
+  HOLD_STATES,
+  holdPageSchema,
+  holdSchema,
+  isId,
+  pageQuerySchema,
+  PlatformError,
+  type DecideHold,
+  type HoldId,
+} from "@signalbox/contract";
+import { LIMITS } from "@signalbox/core";
+import { z } from "zod";
+import { demand } from "../caller.ts";
+import { route, type Answer, type Route, type RouteCall } from "../route.ts";
+import type { ApiServices } from "../services.ts";
+
+const holdsQuerySchema = pageQuerySchema.extend({
+  conversation: z.string().max(64).optional(),
+  run: z.string().max(64).optional(),
+  state: z.enum(HOLD_STATES).optional(),
+});
+
+export function holdRoutes(services: ApiServices): readonly Route[] {
+  return [listHolds(services), getHold(services), decideHold(services)];
+}
+
+function listHolds(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/holds",
+    operationId: "listHolds",
+    summary: "List what runs wait for, or waited for",
+    right: "read",
+    query: holdsQuerySchema,
+    body: null,
+    responses: { 200: { description: "A page of holds", schema: holdPageSchema } },
+    async handle(call) {
+      const { conversation = null, run = null, state = null, ...page } = call.query;
+      const holds = await services.operatorView.holds(call.caller.scope, { ...page, conversation, run, state });
+      return { status: 200, body: { data: [...holds.data], nextCursor: holds.nextCursor } };
+    },
+  });
+}
+
+function getHold(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/holds/{hold}",
+    operationId: "getHold",
+    summary: "Get a hold",
+    right: "read",
+    query: null,
+    body: null,
+    responses: { 200: { description: "The hold", schema: holdSchema } },
+    async handle(call) {
+      return { status: 200, body: await services.operatorView.hold(call.caller.scope, holdId(call.params.hold)) };
+    },
+  });
+}
+
+function decideHold(services: ApiServices): Route {
+  return route({
+    method: "POST",
+    path: "/v1/holds/{hold}/decision",
+    operationId: "decideHold",
+    summary: "Decide what a run waits for; the first decision stands and is the answer to every later one",
+    right: "write",
+    query: null,
+    body: decisionSchema,
+    responses: { 200: { description: "The hold as the first decision left it", schema: decidedHoldSchema } },
+    handle: (call) => decide(services, call),
+  });
+}
+
+async function decide(services: ApiServices, call: RouteCall<DecideHold, null>): Promise<Answer> {
+  const { scope, actor } = call.caller;
+  const { decision, response, digest = null } = call.body;
+  const id = holdId(call.params.hold);
+  const { kind } = await services.operatorView.hold(scope, id);
+  if (kind === "newer_worker") demand(call.caller, "operate");
+  if (response !== undefined && Buffer.byteLength(JSON.stringify(response)) > LIMITS.decisionBytes) {
+    throw new PlatformError("payload_too_large", `A response has at most ${LIMITS.decisionBytes} bytes as JSON.`);
+  }
+  const command = { tenantId: scope.tenantId, actor, holdId: id, kind, decision, response, digest };
+  const change = await services.operators.decide(command);
+  const hold = await services.operatorView.hold(scope, id);
+  const outcome = change.kind === "already_decided" ? "already_decided" : "decided";
+  return { status: 200, body: { outcome, hold } };
+}
+
+function holdId(text: string | undefined): HoldId {
+  if (text === undefined || !isId("hold", text)) throw new PlatformError("not_found");
+  return text;
+}

@@ -1,0 +1,87 @@
+/** What people decide about runs that exist, and what follows from it. */
+import type { ErrorCode, StopId } from "@signalbox/contract";
+import type { Authorised, HoldChange, LiveChannel, OperatorRecord } from "@signalbox/core";
+import { actorText } from "../../store/actor-text.ts";
+import { askRecord, jsonText, readRows, type Queryable, type RecordValue } from "../../store/record-call.ts";
+import {
+  CREATE_STOP,
+  DECIDE_HOLD,
+  EXPIRE_HOLD,
+  FAIL_RUN,
+  LEFT_TO_DO,
+  LIFT_STOP,
+  RELEASE_RUN,
+  RESUME_HOLD,
+  STOP_RUN,
+} from "../../store/statements/operator-statements.ts";
+import type { RecordStatement } from "../../store/statements/record-statements.ts";
+
+type Bells = Pick<LiveChannel, "ring" | "ringSupervisors">;
+
+export interface OperatorRecordParts {
+  /** Connects as `signalbox_app`: what a caller asks for stays inside its tenant. */
+  readonly requests: Queryable;
+  /** Connects as `signalbox_run`: what stands is carried out for every tenant. */
+  readonly sweeps: Queryable;
+  readonly live: Bells;
+}
+
+interface Changed {
+  readonly conversationId: string;
+  readonly sequence: number;
+  readonly ready?: boolean;
+}
+
+export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord {
+  const { requests, live } = parts;
+  const change = async (statement: RecordStatement, values: readonly RecordValue[]): Promise<void> => {
+    ring(live, await askRecord<Changed>(requests, statement, values));
+  };
+  return {
+    async decide(command) {
+      const { holdId, decision, response, digest } = command;
+      const given = response === undefined ? null : jsonText(response);
+      const values = [...scopeOf(command), holdId, actorText(command.actor), decision, given, digest];
+      const answer = await askRecord<Changed & HoldChange>(requests, DECIDE_HOLD, values);
+      ring(live, answer);
+      return { kind: answer.kind, ready: answer.ready };
+    },
+    createStop(command) {
+      const { stopId, kind, scope, subject, reason } = command;
+      const values = [...scopeOf(command), stopId, kind, scope, subject, reason, actorText(command.actor)];
+      return askRecord<{ readonly stopId: StopId; readonly created: boolean }>(requests, CREATE_STOP, values);
+    },
+    async liftStop({ tenantId, actor, stopId }) {
+      await askRecord(requests, LIFT_STOP, [tenantId, stopId, actorText(actor)]);
+    },
+    carryOut: (limit) => carryOut(parts.sweeps, live, limit),
+    fail: (command) =>
+      change(FAIL_RUN, [...scopeOf(command), command.runId, actorText(command.actor), command.force]),
+    release: (command) => change(RELEASE_RUN, [...scopeOf(command), command.runId, actorText(command.actor)]),
+  };
+}
+
+function scopeOf({ tenantId, actor }: Authorised): readonly [string, string | null] {
+  return [tenantId, actor.user];
+}
+
+function ring(live: Bells, { conversationId, sequence }: Changed): void {
+  live.ring(conversationId, sequence);
+}
+
+const HOW: Readonly<Record<string, RecordStatement>> = { stop: STOP_RUN, resume: RESUME_HOLD, expire: EXPIRE_HOLD };
+
+/** Carries out what stands, one transaction each. What fails is left for the next sweep and fails this one. */
+export async function carryOut(database: Queryable, live: Bells, limit: number): Promise<number> {
+  const left = await readRows<{ readonly kind: string; readonly id: string }>(database, LEFT_TO_DO, [limit]);
+  let moved = false;
+  for (const { kind, id } of left) {
+    const statement = HOW[kind];
+    if (statement === undefined) continue;
+    const changed = await askRecord<Changed & { readonly code?: ErrorCode }>(database, statement, [id]);
+    ring(live, changed);
+    moved ||= kind === "stop" || changed.ready === true;
+  }
+  if (moved) live.ringSupervisors();
+  return left.length;
+}

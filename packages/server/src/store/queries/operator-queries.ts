@@ -1,0 +1,225 @@
+/** Holds, pauses and stops, and what the record owes, as their viewers see them. */
+import type {
+  ConversationId,
+  HoldId,
+  HoldKind,
+  HoldState,
+  Obligations,
+  RunId,
+  StopId,
+  StopKind,
+  StopScope,
+  Actor,
+} from "@signalbox/contract";
+import type { ExplainedFacts } from "@signalbox/core";
+import { canonicalJson } from "@signalbox/contract";
+import { actorText } from "../actor-text.ts";
+import { readRows, type Queryable } from "../record-call.ts";
+import { COUNT_OBLIGATIONS, noteRetry, obligationsOlderThan, retryFacts, runFacts } from "../statements/operator-statements.ts";
+import { beyond } from "../statements/tenant-statements.ts";
+import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
+import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
+import type { Viewer } from "./viewer.ts";
+
+export interface HoldRow {
+  readonly holdId: HoldId;
+  readonly conversationId: ConversationId;
+  readonly runId: RunId;
+  readonly kind: HoldKind;
+  readonly subject: Readonly<Record<string, unknown>>;
+  readonly digest: string | null;
+  readonly state: HoldState;
+  readonly decision: string | null;
+  readonly response: unknown;
+  readonly decidedBy: Actor | null;
+  readonly openedAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly decidedAtMs: number | null;
+}
+
+export interface HoldFilter {
+  readonly conversationId?: string;
+  readonly runId?: string;
+  readonly state?: HoldState;
+}
+
+export interface StopRow {
+  readonly stopId: StopId;
+  readonly kind: StopKind;
+  readonly scope: StopScope;
+  readonly subject: string;
+  readonly reason: string | null;
+  readonly createdAtMs: number;
+  readonly liftedAtMs: number | null;
+}
+
+export interface StopFilter {
+  /** Only those that stand. */
+  readonly standing?: boolean;
+  readonly kind?: StopKind;
+  readonly scope?: StopScope;
+  readonly subject?: string;
+}
+
+export interface RetryFacts {
+  readonly conversationId: string;
+  readonly state: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Calls with an effect whose outcome is not known. */
+  readonly unknownCount: number;
+}
+
+export interface RetryNote {
+  readonly actor: Actor;
+  readonly runId: string;
+  readonly force: boolean;
+}
+
+export class OperatorQueries {
+  readonly #database: TenantDatabase;
+  readonly #sweeps: Queryable;
+
+  /** `sweeps` connects as `signalbox_run`: it counts over all tenants. */
+  constructor(database: TenantDatabase, sweeps: Queryable) {
+    this.#database = database;
+    this.#sweeps = sweeps;
+  }
+
+  async hold(viewer: Viewer, holdId: string): Promise<HoldRow | null> {
+    const row = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectHolds(transaction, viewer.user).where("hold.id", "=", holdId).executeTakeFirst(),
+    );
+    return row === undefined ? null : holdRow(row);
+  }
+
+  async holds(viewer: Viewer, page: PageRequest, filter: HoldFilter = {}): Promise<Page<HoldRow>> {
+    const after = page.cursor === null ? null : decodeCursor(page.cursor);
+    const { conversationId, runId, state } = filter;
+    const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectHolds(transaction, viewer.user)
+        .$if(conversationId !== undefined, (query) => query.where("hold.conversation_id", "=", conversationId ?? ""))
+        .$if(runId !== undefined, (query) => query.where("hold.run_id", "=", runId ?? ""))
+        .$if(state !== undefined, (query) => query.where("hold.state", "=", state ?? ""))
+        .$if(after !== null, (query) => query.where(beyond("hold.id", page.order, after ?? "")))
+        .orderBy("hold.id", page.order)
+        .limit(page.limit + 1)
+        .execute(),
+    );
+    return pageOf(rows, page.limit, { key: (row) => row.id, item: holdRow });
+  }
+
+  async stop(tenantId: string, stopId: string): Promise<StopRow | null> {
+    const row = await this.#database.transaction(tenantId, (transaction) =>
+      transaction.selectFrom("signalbox.stop as stop").selectAll().where("stop.id", "=", stopId).executeTakeFirst(),
+    );
+    return row === undefined ? null : stopRow(row);
+  }
+
+  async stops(tenantId: string, page: PageRequest, filter: StopFilter = {}): Promise<Page<StopRow>> {
+    const after = page.cursor === null ? null : decodeCursor(page.cursor);
+    const { standing, kind, scope, subject } = filter;
+    const rows = await this.#database.transaction(tenantId, (transaction) =>
+      transaction
+        .selectFrom("signalbox.stop as stop")
+        .selectAll()
+        .$if(standing === true, (query) => query.where("stop.lifted_at", "is", null))
+        .$if(kind !== undefined, (query) => query.where("stop.kind", "=", kind ?? ""))
+        .$if(scope !== undefined, (query) => query.where("stop.scope", "=", scope ?? ""))
+        .$if(subject !== undefined, (query) => query.where("stop.subject", "=", subject ?? ""))
+        .$if(after !== null, (query) => query.where(beyond("stop.id", page.order, after ?? "")))
+        .orderBy("stop.id", page.order)
+        .limit(page.limit + 1)
+        .execute(),
+    );
+    return pageOf(rows, page.limit, { key: (row) => row.id, item: stopRow });
+  }
+
+  /** Everything that says why a run does not move; `null` for what the viewer may not see. */
+  async explained(viewer: Viewer, runId: string): Promise<ExplainedFacts | null> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      runFacts(runId, viewer.user).execute(transaction),
+    );
+    return rows[0]?.facts ?? null;
+  }
+
+  async obligations(viewer: Viewer, olderThanMs: number, limit: number): Promise<Obligations["data"]> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      obligationsOlderThan(olderThanMs, { user: viewer.user, limit }).execute(transaction),
+    );
+    return rows.map((row) => ({ ...row }));
+  }
+
+  /** How many there are of each kind, of all tenants. */
+  async obligationCounts(olderThanMs: number): Promise<ReadonlyMap<string, number>> {
+    const rows = await readRows<{ readonly kind: string; readonly count: number }>(this.#sweeps, COUNT_OBLIGATIONS, [
+      olderThanMs,
+    ]);
+    return new Map(rows.map(({ kind, count }) => [kind, count]));
+  }
+
+  async retryFacts(viewer: Viewer, runId: string): Promise<RetryFacts | null> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      retryFacts(runId, viewer.user).execute(transaction),
+    );
+    return rows[0] ?? null;
+  }
+
+  /** The obligation to answer again is audited before it is recorded: an audit without a run says that it failed. */
+  async noteRetry(tenantId: string, { actor, runId, force }: RetryNote): Promise<void> {
+    const note = { tenantId, actor: actorText(actor), runId, facts: canonicalJson({ force }) };
+    await this.#database.transaction(tenantId, (transaction) => noteRetry(note).execute(transaction));
+  }
+}
+
+function selectHolds(transaction: TenantTransaction, user: string | null) {
+  return transaction
+    .selectFrom("signalbox.hold as hold")
+    .innerJoin("signalbox.conversation as conversation", "conversation.id", "hold.conversation_id")
+    .$if(user !== null, (query) => query.where("conversation.participant", "=", user))
+    .selectAll("hold");
+}
+
+type HoldRecord = Awaited<ReturnType<ReturnType<typeof selectHolds>["executeTakeFirstOrThrow"]>>;
+
+function holdRow(row: HoldRecord): HoldRow {
+  return {
+    // Ids, kinds, states and JSON are what the record's own statements stored; the table constrains the words.
+    holdId: row.id as HoldId,
+    conversationId: row.conversation_id as ConversationId,
+    runId: row.run_id as RunId,
+    kind: row.kind as HoldKind,
+    subject: row.subject as Readonly<Record<string, unknown>>,
+    digest: row.digest,
+    state: row.state as HoldState,
+    decision: row.decision,
+    response: row.response,
+    decidedBy: row.decided_by === null ? null : (JSON.parse(row.decided_by) as Actor),
+    openedAtMs: row.opened_at.getTime(),
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    decidedAtMs: row.decided_at?.getTime() ?? null,
+  };
+}
+
+interface StopRecord {
+  readonly id: string;
+  readonly kind: string;
+  readonly scope: string;
+  readonly subject: string;
+  readonly reason: string | null;
+  readonly created_at: Date;
+  readonly lifted_at: Date | null;
+}
+
+function stopRow(row: StopRecord): StopRow {
+  return {
+    // As above: the table constrains the words.
+    stopId: row.id as StopId,
+    kind: row.kind as StopKind,
+    scope: row.scope as StopScope,
+    subject: row.subject,
+    reason: row.reason,
+    createdAtMs: row.created_at.getTime(),
+    liftedAtMs: row.lifted_at?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,169 @@
+/** Statements of operators: holds, pauses and stops, and what the record owes. */
+import { sql, type RawBuilder } from "kysely";
+import type { ExplainedFacts } from "@signalbox/core";
+import type { Obligations, Wait } from "@signalbox/contract";
+import { call } from "./record-statements.ts";
+
+export const SUSPEND = call("suspend", 2);
+export const OPEN_HOLD = call("open_hold", 7);
+export const HOLD_OVER = call("hold_over", 2);
+export const DECIDE_HOLD = call("decide_hold", 7);
+export const CREATE_STOP = call("create_stop", 8);
+export const LIFT_STOP = call("lift_stop", 3);
+export const FAIL_RUN = call("fail_run", 5);
+export const RELEASE_RUN = call("release_run", 4);
+
+export const STOP_RUN = call("stop_run", 1);
+export const RESUME_HOLD = call("resume_hold", 1);
+export const EXPIRE_HOLD = call("expire_hold", 1);
+
+/**
+ * What stands and is not carried out: runs under a stop, those that wait before those they wait for, so that the end of
+ * one does not let the next begin; holds of lifted pauses; holds that are overdue.
+ */
+export const LEFT_TO_DO = {
+  name: "left_to_do",
+  text: `(select 'stop' as kind, r.id
+      from signalbox.stop s join signalbox.run r on r.tenant_id = s.tenant_id and r.finished_at is null
+      where s.kind = 'stop' and s.lifted_at is null and r.cancel_requested_at is null
+        and r.state in ('queued', 'admitted', 'running', 'suspended')
+        and s.subject = case s.scope when 'run' then r.id when 'conversation' then r.conversation_id
+                                     when 'agent' then r.agent_id else r.tenant_id end
+      order by r.state <> 'queued', r.position desc limit $1)
+    union all
+    (select 'resume', h.id from signalbox.hold h join signalbox.stop s on s.id = h.subject ->> 'stopId'
+      where h.state = 'open' and h.kind = 'operator' and s.lifted_at is not null limit $1)
+    union all
+    (select 'expire', h.id from signalbox.hold h
+      where h.state = 'open' and h.expires_at is not null and h.expires_at <= signalbox.clock()
+      order by h.expires_at limit $1)`,
+} as const;
+
+/** How many obligations of each kind are older than a bound, of all tenants. */
+export const COUNT_OBLIGATIONS = {
+  name: "count_obligations",
+  text: `select 'model_call' as kind, count(*)::integer as count from signalbox.model_call m
+      where m.state = 'executing' and m.started_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
+    union all
+    select 'tool_call', count(*)::integer from signalbox.tool_call t
+      where t.state = 'executing' and t.started_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
+    union all
+    select 'admitted_run', count(*)::integer from signalbox.ownership o
+      where o.ready_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
+    union all
+    select 'finalizing_run', count(*)::integer
+      from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
+      where r.finished_at is null and r.state = 'finalizing'
+        and c.updated_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
+    union all
+    select 'overdue_hold', count(*)::integer from signalbox.hold h
+      where h.state = 'open' and h.expires_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)`,
+} as const;
+
+/** What the run with this id waits for. */
+export function waitingFor(run: "run.id" | "active.id"): RawBuilder<readonly Wait[]> {
+  return sql<readonly Wait[]>`signalbox.waiting_for(${sql.ref(run)})`;
+}
+
+/** What the active run of `signalbox.conversation as conversation` waits for. */
+export function activeRunWaitsFor(): RawBuilder<readonly Wait[]> {
+  return sql<readonly Wait[]>`coalesce((
+    select ${waitingFor("active.id")} from signalbox.run as active
+    where active.conversation_id = conversation.id
+      and active.state in ('admitted', 'running', 'suspended', 'finalizing')), '[]'::json)`;
+}
+
+/** Everything that says why a run does not move. */
+export function runFacts(runId: string, user: string | null): RawBuilder<{ readonly facts: ExplainedFacts }> {
+  return sql`select json_build_object(
+    'runId', r.id, 'conversationId', r.conversation_id, 'state', r.state, 'generation', coalesce(r.generation, 0),
+    'attempt', r.attempt, 'runtime', r.runtime,
+    'since', signalbox.rfc3339(case r.state
+      when 'queued' then r.accepted_at when 'admitted' then coalesce(o.ready_at, r.accepted_at)
+      when 'running' then r.started_at when 'suspended' then r.suspended_at
+      when 'finalizing' then c.updated_at else r.finished_at end),
+    'owner', (select json_build_object(
+        'process', p.incarnation,
+        'leaseAgeMs', signalbox.unix_ms(signalbox.clock()) - signalbox.unix_ms(p.heartbeat_at),
+        'leaseHeld', p.lease_until > signalbox.clock(),
+        'present', exists (select from pg_locks l where l.locktype = 'advisory' and l.granted
+                             and l.classid = signalbox.presence_space()::oid and l.objid = p.incarnation::oid),
+        'dead', p.dead_at is not null)
+      from signalbox.process p where p.incarnation = r.owner and r.finished_at is null),
+    'cancelRequestedAt', signalbox.rfc3339(r.cancel_requested_at),
+    'waitingFor', signalbox.waiting_for(r.id),
+    'openCalls', coalesce((
+      select json_agg(json_build_object('id', call.id, 'kind', call.kind, 'name', call.name,
+                                        'since', signalbox.rfc3339(call.started_at), 'gate', call.process,
+                                        'gateDead', not signalbox.process_lives(call.process)) order by call.started_at)
+      from (select m.id, 'model' as kind, m.requested_model as name, m.started_at, m.process
+            from signalbox.model_call m where m.run_id = r.id and m.state = 'executing'
+            union all
+            select t.id, 'tool', t.name, t.started_at, t.process
+            from signalbox.tool_call t where t.run_id = r.id and t.state = 'executing') as call), '[]'),
+    'queuePlace', case r.state when 'queued' then (
+      select count(*) from signalbox.run b
+      where b.conversation_id = r.conversation_id and b.finished_at is null and b.position < r.position) end,
+    'stops', coalesce((
+      select json_agg(json_build_object('id', s.id, 'kind', s.kind, 'scope', s.scope) order by s.id)
+      from signalbox.stop s
+      where s.tenant_id = r.tenant_id and s.lifted_at is null
+        and (s.scope, s.subject) in (('run', r.id), ('conversation', r.conversation_id), ('agent', r.agent_id),
+                                     ('tenant', r.tenant_id))), '[]')) as facts
+    from signalbox.run r
+    join signalbox.conversation c on c.id = r.conversation_id
+    join signalbox.ownership o on o.conversation_id = r.conversation_id
+    where r.id = ${runId} and (${user}::text is null or c.participant = ${user})`;
+}
+
+/** What was recorded and is not confirmed, oldest first. */
+export function obligationsOlderThan(
+  ageMs: number,
+  who: { readonly user: string | null; readonly limit: number },
+): RawBuilder<Obligations["data"][number]> {
+  return sql`select o.kind, o.id, o.conversation_id as "conversationId", o.run_id as "runId",
+      signalbox.rfc3339(o.since) as since, signalbox.unix_ms(signalbox.clock()) - signalbox.unix_ms(o.since) as "ageMs"
+    from (
+      select 'model_call' as kind, m.id, m.conversation_id, m.run_id, m.started_at as since
+      from signalbox.model_call m where m.state = 'executing'
+      union all
+      select 'tool_call', t.id, t.conversation_id, t.run_id, t.started_at
+      from signalbox.tool_call t where t.state = 'executing'
+      union all
+      select case r.state when 'admitted' then 'admitted_run' else 'finalizing_run' end, r.id, r.conversation_id, r.id,
+             case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) else c.updated_at end
+      from signalbox.run r
+      join signalbox.ownership w on w.conversation_id = r.conversation_id
+      join signalbox.conversation c on c.id = r.conversation_id
+      where r.finished_at is null and r.state in ('admitted', 'finalizing')
+      union all
+      select 'overdue_hold', h.id, h.conversation_id, h.run_id, h.expires_at
+      from signalbox.hold h where h.state = 'open' and h.expires_at <= signalbox.clock()) as o
+    join signalbox.conversation c on c.id = o.conversation_id and (${who.user}::text is null or c.participant = ${who.user})
+    where o.since <= signalbox.clock() - make_interval(secs => ${ageMs} / 1000.0)
+    order by o.since limit ${who.limit}`;
+}
+
+/** What a run that is answered again said, and whether calls of it forbid that. */
+export function retryFacts(runId: string, user: string | null): RawBuilder<{
+  readonly conversationId: string;
+  readonly state: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly unknownCount: number;
+}> {
+  return sql`select r.conversation_id as "conversationId", r.state, m.text, m.metadata,
+      (select count(*)::integer from signalbox.tool_call t
+       where t.run_id = r.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'))
+        as "unknownCount"
+    from signalbox.run r
+    join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
+    join signalbox.conversation c on c.id = r.conversation_id
+    where r.id = ${runId} and (${user}::text is null or c.participant = ${user})`;
+}
+
+/** Notes who had a run answered again. */
+export function noteRetry(note: { readonly tenantId: string; readonly actor: string; readonly runId: string; readonly facts: string }) {
+  return sql`select signalbox.audit(${note.tenantId}, 'run_retried', ${note.actor}, r.conversation_id, r.id, null,
+    ${note.facts}) from signalbox.run r where r.id = ${note.runId}`;
+}
