@@ -10,6 +10,7 @@ import { createAdmissionRecord } from "../../../packages/server/src/channels/tru
 import { createGateRecord } from "../../../packages/server/src/channels/truth/gate-record.ts";
 import { GroupCommit } from "../../../packages/server/src/channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../../../packages/server/src/channels/truth/ownership-record.ts";
+import { createOperatorRecord } from "../../../packages/server/src/channels/truth/operator-record.ts";
 import { PostgresProcessRecord } from "../../../packages/server/src/channels/truth/process-record.ts";
 import { BoundSlots } from "../../../packages/server/src/store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../../../packages/server/src/store/pools.ts";
@@ -44,6 +45,7 @@ export class RecordProcess implements AsyncDisposable {
   readonly admission;
   readonly owners;
   readonly gates;
+  readonly operators;
   readonly tenants: TenantDatabase;
   #incarnation = 0;
 
@@ -82,6 +84,7 @@ export class RecordProcess implements AsyncDisposable {
       transcript: createTranscriptRecord(run),
     });
     this.tenants = new TenantDatabase(app);
+    this.operators = createOperatorRecord({ requests: app, sweeps: run, live });
   }
 
   get incarnation(): number {
