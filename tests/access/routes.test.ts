@@ -13,6 +13,8 @@ interface Things {
   readonly agent: string;
   readonly conversation: string;
   readonly run: string;
+  readonly hold: string;
+  readonly stop: string;
 }
 
 interface Access {
@@ -82,6 +84,33 @@ const ACCESS: Readonly<Record<string, Access>> = {
   },
   listRuns: { right: "read", path: () => "/v1/runs", owner: "nobody", status: 200 },
   getRun: { right: "read", path: ({ run }) => `/v1/runs/${run}`, owner: "user", status: 200 },
+  listHolds: { right: "read", path: () => "/v1/holds", owner: "nobody", status: 200 },
+  getHold: { right: "read", path: ({ hold }) => `/v1/holds/${hold}`, owner: "user", status: 200 },
+  decideHold: {
+    right: "write",
+    path: ({ hold }) => `/v1/holds/${hold}/decision`,
+    body: () => ({ decision: "respond", response: "42" }),
+    owner: "user",
+    status: 200,
+  },
+  explainRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/explain`, owner: "user", status: 200 },
+  pauseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/pause`, owner: "user", status: 200 },
+  resumeRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/resume`, owner: "user", status: 200 },
+  // A run that is still to be answered is not answered again, and one that nobody drives is not released.
+  retryRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/retry`, body: () => ({}), owner: "user", status: 409 },
+  releaseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/release`, owner: "user", status: 409 },
+  failRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/fail`, body: () => ({}), owner: "user", status: 200 },
+  listObligations: { right: "operate", path: () => "/v1/obligations", owner: "nobody", status: 200 },
+  getMetrics: { right: "operate", path: () => "/metrics", owner: "nobody", status: 200 },
+  listStops: { right: "operate", path: () => "/v1/stops", owner: "nobody", status: 200 },
+  createStop: {
+    right: "operate",
+    path: () => "/v1/stops",
+    body: ({ conversation }) => ({ kind: "pause", scope: "conversation", id: conversation }),
+    owner: "user",
+    status: 201,
+  },
+  liftStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}/lift`, owner: "tenant", status: 200 },
   cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
 };
 
@@ -91,7 +120,7 @@ const STRANGER = "u_stranger";
 let world: ApiWorld;
 let key: string;
 let things: Things;
-const NOTHING: Things = { agent: newId("agent"), conversation: newId("conversation"), run: newId("run") };
+const NOTHING: Things = { agent: newId("agent"), conversation: newId("conversation"), run: newId("run"), hold: newId("hold"), stop: newId("stop") };
 
 beforeAll(async () => {
   world = await ApiWorld.open();
@@ -110,7 +139,17 @@ async function makeThings(): Promise<Things> {
   const conversation = await world.ask<{ id: string }>("/v1/conversations", { ...as, body: { agent: agent.body.id } });
   const path = `/v1/conversations/${conversation.body.id}/messages`;
   const { body } = await world.ask<AcceptedMessage>(path, { ...as, body: { content: "a secret of its owner" } });
-  return { agent: agent.body.id, conversation: conversation.body.id, run: body.run.id };
+  const hold = await world.openHold(conversation.body.id);
+  const lifted = { kind: "pause", scope: "agent", id: agent.body.id };
+  const stop = await world.ask<{ id: string }>("/v1/stops", { key, body: lifted });
+  await world.ask(`/v1/stops/${stop.body.id}/lift`, { key, method: "POST" });
+  return {
+    agent: agent.body.id,
+    conversation: conversation.body.id,
+    run: body.run.id,
+    hold,
+    stop: stop.body.id,
+  };
 }
 
 function asked(operation: string, of: Things): Asked & { readonly path: string } {
@@ -221,7 +260,7 @@ describe("in another tenant", () => {
       { key },
     );
     expect(body.data.map(({ content }) => content)).toEqual(["a secret of its owner"]);
-    expect((await world.ask(`/v1/runs/${things.run}`, { key })).body).toMatchObject({ status: "running" });
+    expect((await world.ask(`/v1/runs/${things.run}`, { key })).body).toMatchObject({ status: "waiting" });
   });
 });
 

@@ -1,6 +1,6 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
-import { makeId, uuidV7Bytes, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
+import { makeId, uuidV7Bytes, type HoldKind, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
 import { createAdmission, createOperators, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
@@ -131,6 +131,27 @@ export class ApiWorld implements AsyncDisposable {
       if (ownership === undefined) throw new Error("nothing is ready");
       if (ownership.claim.conversationId === conversationId) return ownership;
     }
+  }
+
+  /** Lets the run of this conversation wait: claimed, a hold opened by its gate, suspended. Answers the hold. */
+  async openHold(
+    conversationId: string,
+    hold: { readonly kind?: HoldKind; readonly digest?: string; readonly suspend?: boolean } = {},
+  ): Promise<string> {
+    const ownership = await this.claim(conversationId);
+    const tokenHash = randomBytes(32).toString("hex");
+    await ownership.bindSlot({ tokenHash, workerId: "worker" });
+    const { holdId } = await this.record.gates.openHold({
+      tokenHash,
+      process: this.#process ?? 0,
+      holdId: newId("hold"),
+      kind: hold.kind ?? "input",
+      subject: { question: "how many?" },
+      digest: hold.digest ?? null,
+      expiresInMs: null,
+    });
+    if (hold.suspend !== false) await ownership.suspend();
+    return holdId;
   }
 
   async ask<Body = Record<string, unknown>>(path: string, asked: Asked = {}): Promise<Told<Body>> {
