@@ -120,6 +120,7 @@ export interface RunTable {
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly log_kept: GivenByDatabase<string>;
+  readonly cancel_cause: GivenByDatabase<string | null>;
   readonly suspended_at: GivenByDatabase<Date | null>;
   readonly suspended_ms: GivenByDatabase<number>;
 }
