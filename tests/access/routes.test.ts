@@ -97,9 +97,21 @@ const ACCESS: Readonly<Record<string, Access>> = {
   pauseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/pause`, owner: "user", status: 200 },
   resumeRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/resume`, owner: "user", status: 200 },
   // A run that is still to be answered is not answered again, and one that nobody drives is not released.
-  retryRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/retry`, body: () => ({}), owner: "user", status: 409 },
+  retryRun: {
+    right: "operate",
+    path: ({ run }) => `/v1/runs/${run}/retry`,
+    body: () => ({}),
+    owner: "user",
+    status: 409,
+  },
   releaseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/release`, owner: "user", status: 409 },
-  failRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/fail`, body: () => ({}), owner: "user", status: 200 },
+  failRun: {
+    right: "operate",
+    path: ({ run }) => `/v1/runs/${run}/fail`,
+    body: () => ({}),
+    owner: "user",
+    status: 200,
+  },
   listObligations: { right: "operate", path: () => "/v1/obligations", owner: "nobody", status: 200 },
   getMetrics: { right: "operate", path: () => "/metrics", owner: "nobody", status: 200 },
   listStops: { right: "operate", path: () => "/v1/stops", owner: "nobody", status: 200 },
@@ -120,7 +132,13 @@ const STRANGER = "u_stranger";
 let world: ApiWorld;
 let key: string;
 let things: Things;
-const NOTHING: Things = { agent: newId("agent"), conversation: newId("conversation"), run: newId("run"), hold: newId("hold"), stop: newId("stop") };
+const NOTHING: Things = {
+  agent: newId("agent"),
+  conversation: newId("conversation"),
+  run: newId("run"),
+  hold: newId("hold"),
+  stop: newId("stop"),
+};
 
 beforeAll(async () => {
   world = await ApiWorld.open();

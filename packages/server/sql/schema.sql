@@ -52,8 +52,7 @@ create table signalbox.conversation (
   leaf_position bigint not null default 0,
   leaf_digest bytea,
   created_at timestamp with time zone not null default signalbox.clock(),
-  updated_at timestamp with time zone not null default signalbox.clock(),
-  kept_sequence bigint not null default 0
+  updated_at timestamp with time zone not null default signalbox.clock()
 ) with (fillfactor=70);
 create unlogged table signalbox.database_start (
   singleton boolean not null default true,
@@ -72,6 +71,22 @@ create table signalbox.event (
   generation bigint not null,
   data text not null,
   at timestamp with time zone not null
+);
+create table signalbox.hold (
+  id text not null,
+  tenant_id text not null,
+  conversation_id text not null,
+  run_id text not null,
+  kind text not null,
+  subject jsonb not null,
+  digest text,
+  state text not null default 'open'::text,
+  decision text,
+  response jsonb,
+  decided_by text,
+  opened_at timestamp with time zone not null default signalbox.clock(),
+  expires_at timestamp with time zone,
+  decided_at timestamp with time zone
 );
 create table signalbox.idempotency (
   tenant_id text not null,
@@ -187,7 +202,9 @@ create table signalbox.run (
   accepted_at timestamp with time zone not null,
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
-  log_kept text not null default 'whole'::text
+  cancel_cause text,
+  suspended_at timestamp with time zone,
+  suspended_ms bigint not null default 0
 ) with (fillfactor=80);
 create table signalbox.slot (
   token_hash text not null,
@@ -206,6 +223,18 @@ create table signalbox.snapshot (
   hash text not null,
   body text not null,
   created_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.stop (
+  id text not null,
+  tenant_id text not null,
+  kind text not null,
+  scope text not null,
+  subject text not null,
+  reason text,
+  created_by text not null,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  lifted_by text,
+  lifted_at timestamp with time zone
 );
 create table signalbox.tool (
   tenant_id text not null,
@@ -257,10 +286,6 @@ create table signalbox.transcript_entry (
   digest bytea not null,
   cut boolean not null default false
 );
-create table signalbox.upkeep (
-  singleton boolean not null default true,
-  next_at timestamp with time zone not null default signalbox.clock()
-);
 
 alter table signalbox.agent add constraint agent_name_taken UNIQUE (tenant_id, name);
 alter table signalbox.agent add constraint agent_of_tenant UNIQUE (tenant_id, id);
@@ -286,6 +311,14 @@ alter table signalbox.database_start add constraint database_start_singleton_che
 alter table signalbox.event add constraint event_pkey PRIMARY KEY (conversation_id, sequence);
 alter table signalbox.event add constraint event_sequence_check CHECK ((sequence > 0));
 alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.hold add constraint hold_closed CHECK (((state = 'open'::text) = (decided_at IS NULL)));
+alter table signalbox.hold add constraint hold_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
+alter table signalbox.hold add constraint hold_decided CHECK (((state = 'decided'::text) = (decision IS NOT NULL)));
+alter table signalbox.hold add constraint hold_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'input'::text, 'client_tool'::text, 'account'::text, 'budget'::text, 'job'::text, 'operator'::text, 'newer_worker'::text])));
+alter table signalbox.hold add constraint hold_pkey PRIMARY KEY (id);
+alter table signalbox.hold add constraint hold_run FOREIGN KEY (run_id) REFERENCES signalbox.run(id);
+alter table signalbox.hold add constraint hold_state_check CHECK ((state = ANY (ARRAY['open'::text, 'decided'::text, 'expired'::text, 'withdrawn'::text])));
+alter table signalbox.hold add constraint hold_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.idempotency add constraint idempotency_accepted_check CHECK ((accepted = ANY (ARRAY['started'::text, 'queued'::text])));
 alter table signalbox.idempotency add constraint idempotency_pkey PRIMARY KEY (tenant_id, key);
 alter table signalbox.idempotency add constraint idempotency_tenant_id_check CHECK ((tenant_id <> ''::text));
@@ -305,9 +338,9 @@ alter table signalbox.ownership add constraint ownership_pkey PRIMARY KEY (conve
 alter table signalbox.ownership add constraint ownership_ready CHECK (((ready_at IS NULL) OR ((owner IS NULL) AND (runtime IS NOT NULL))));
 alter table signalbox.ownership add constraint ownership_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.process add constraint process_pkey PRIMARY KEY (incarnation);
+alter table signalbox.run add constraint run_cancel_cause_check CHECK ((cancel_cause = ANY (ARRAY['user_cancel'::text, 'superseded'::text, 'operator_stop'::text])));
 alter table signalbox.run add constraint run_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.run add constraint run_ended CHECK (((state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) = ((reason IS NOT NULL) AND (finished_at IS NOT NULL))));
-alter table signalbox.run add constraint run_log_kept_check CHECK ((log_kept = ANY (ARRAY['whole'::text, 'closed'::text, 'gone'::text])));
 alter table signalbox.run add constraint run_owned CHECK (((state <> ALL (ARRAY['running'::text, 'finalizing'::text])) OR ((generation IS NOT NULL) AND (owner IS NOT NULL))));
 alter table signalbox.run add constraint run_pkey PRIMARY KEY (id);
 alter table signalbox.run add constraint run_position UNIQUE (conversation_id, "position");
@@ -320,6 +353,11 @@ alter table signalbox.slot add constraint slot_pkey PRIMARY KEY (token_hash);
 alter table signalbox.slot add constraint slot_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.snapshot add constraint snapshot_pkey PRIMARY KEY (tenant_id, hash);
 alter table signalbox.snapshot add constraint snapshot_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.stop add constraint stop_kind_check CHECK ((kind = ANY (ARRAY['pause'::text, 'stop'::text])));
+alter table signalbox.stop add constraint stop_lifted CHECK (((lifted_at IS NULL) = (lifted_by IS NULL)));
+alter table signalbox.stop add constraint stop_pkey PRIMARY KEY (id);
+alter table signalbox.stop add constraint stop_scope_check CHECK ((scope = ANY (ARRAY['run'::text, 'conversation'::text, 'agent'::text, 'tenant'::text])));
+alter table signalbox.stop add constraint stop_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.tool add constraint tool_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
 alter table signalbox.tool add constraint tool_pkey PRIMARY KEY (tenant_id, server, tool);
 alter table signalbox.tool add constraint tool_tenant_id_check CHECK ((tenant_id <> ''::text));
@@ -335,31 +373,32 @@ alter table signalbox.transcript_entry add constraint transcript_entry_kind_chec
 alter table signalbox.transcript_entry add constraint transcript_entry_once UNIQUE (conversation_id, stream, entry_id, generation);
 alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIMARY KEY (conversation_id, "position");
 alter table signalbox.transcript_entry add constraint transcript_entry_tenant_id_check CHECK ((tenant_id <> ''::text));
-alter table signalbox.upkeep add constraint upkeep_pkey PRIMARY KEY (singleton);
-alter table signalbox.upkeep add constraint upkeep_singleton_check CHECK (singleton);
 
 CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
 CREATE INDEX conversation_participant ON signalbox.conversation USING btree (tenant_id, participant, id) WHERE (participant IS NOT NULL);
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
-CREATE INDEX idempotency_age ON signalbox.idempotency USING btree (created_at);
+CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
+CREATE INDEX hold_run_open ON signalbox.hold USING btree (run_id) WHERE (state = 'open'::text);
+CREATE INDEX hold_tenant ON signalbox.hold USING btree (tenant_id, id);
 CREATE INDEX model_call_open ON signalbox.model_call USING btree (run_id) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
 CREATE INDEX ownership_owner ON signalbox.ownership USING btree (owner) WHERE (owner IS NOT NULL);
 CREATE INDEX ownership_ready ON signalbox.ownership USING btree (runtime, ready_at) WHERE (ready_at IS NOT NULL);
 CREATE INDEX process_dead ON signalbox.process USING btree (incarnation) WHERE (dead_at IS NOT NULL);
-CREATE INDEX run_log_kept ON signalbox.run USING btree (finished_at) WHERE ((log_kept <> 'gone'::text) AND (finished_at IS NOT NULL));
-CREATE INDEX run_log_whole ON signalbox.run USING btree (finished_at) WHERE ((log_kept = 'whole'::text) AND (finished_at IS NOT NULL));
 CREATE UNIQUE INDEX run_one_active ON signalbox.run USING btree (conversation_id) WHERE (state = ANY (ARRAY['admitted'::text, 'running'::text, 'suspended'::text, 'finalizing'::text]));
 CREATE INDEX run_queue ON signalbox.run USING btree (conversation_id, "position") WHERE (state = 'queued'::text);
 CREATE INDEX run_tenant ON signalbox.run USING btree (tenant_id, id);
-CREATE INDEX slot_age ON signalbox.slot USING btree (created_at);
+CREATE INDEX run_unfinished ON signalbox.run USING btree (tenant_id, id) WHERE (finished_at IS NULL);
 CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
+CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scope, subject, kind) WHERE (lifted_at IS NULL);
+CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
 
-create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run);
+create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run, stop_id text);
 
 alter table signalbox.agent enable row level security;
 alter table signalbox.agent force row level security;
@@ -375,6 +414,8 @@ alter table signalbox.database_start enable row level security;
 alter table signalbox.database_start force row level security;
 alter table signalbox.event enable row level security;
 alter table signalbox.event force row level security;
+alter table signalbox.hold enable row level security;
+alter table signalbox.hold force row level security;
 alter table signalbox.idempotency enable row level security;
 alter table signalbox.idempotency force row level security;
 alter table signalbox.message enable row level security;
@@ -393,14 +434,14 @@ alter table signalbox.slot enable row level security;
 alter table signalbox.slot force row level security;
 alter table signalbox.snapshot enable row level security;
 alter table signalbox.snapshot force row level security;
+alter table signalbox.stop enable row level security;
+alter table signalbox.stop force row level security;
 alter table signalbox.tool enable row level security;
 alter table signalbox.tool force row level security;
 alter table signalbox.tool_call enable row level security;
 alter table signalbox.tool_call force row level security;
 alter table signalbox.transcript_entry enable row level security;
 alter table signalbox.transcript_entry force row level security;
-alter table signalbox.upkeep enable row level security;
-alter table signalbox.upkeep force row level security;
 
 create policy own_tenant on signalbox.agent for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.agent for all to signalbox_run using (true) with check (true);
@@ -415,6 +456,8 @@ create policy run_side on signalbox.conversation for all to signalbox_run using 
 create policy run_side on signalbox.database_start for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.event for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.event for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.hold for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.hold for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.idempotency for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.idempotency for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.message for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -432,13 +475,14 @@ create policy own_tenant on signalbox.slot for all to signalbox_app using ((tena
 create policy run_side on signalbox.slot for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.snapshot for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.snapshot for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.stop for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.stop for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.tool for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.tool for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.tool_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.tool_call for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.transcript_entry for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.transcript_entry for all to signalbox_run using (true) with check (true);
-create policy run_side on signalbox.upkeep for all to signalbox_run using (true) with check (true);
 
 grant insert, select, update on signalbox.agent to signalbox_app;
 grant select on signalbox.agent to signalbox_run;
@@ -451,9 +495,10 @@ grant insert, select, update on signalbox.conversation to signalbox_app;
 grant select, update on signalbox.conversation to signalbox_run;
 grant insert, select on signalbox.database_start to signalbox_run;
 grant insert, select on signalbox.event to signalbox_app;
-grant delete, insert, select on signalbox.event to signalbox_run;
+grant insert, select on signalbox.event to signalbox_run;
+grant insert, select, update on signalbox.hold to signalbox_app;
+grant insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
-grant delete, select, update on signalbox.idempotency to signalbox_run;
 grant insert, select on signalbox.message to signalbox_app;
 grant insert, select on signalbox.message to signalbox_run;
 grant select on signalbox.model_call to signalbox_app;
@@ -468,14 +513,17 @@ grant delete, insert, select, update on signalbox.slot to signalbox_app;
 grant delete, insert, select, update on signalbox.slot to signalbox_run;
 grant insert, select on signalbox.snapshot to signalbox_app;
 grant select on signalbox.snapshot to signalbox_run;
+grant insert, select, update on signalbox.stop to signalbox_app;
+grant insert, select, update on signalbox.stop to signalbox_run;
 grant insert, select, update on signalbox.tool to signalbox_app;
 grant select on signalbox.tool to signalbox_run;
-grant select on signalbox.tool_call to signalbox_app;
+grant select, update on signalbox.tool_call to signalbox_app;
 grant insert, select, update on signalbox.tool_call to signalbox_run;
+grant delete, select, update on signalbox.transcript_entry to signalbox_app;
 grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
-grant insert, select, update on signalbox.upkeep to signalbox_run;
 
 CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
+CREATE TRIGGER run_not_stopped BEFORE INSERT ON signalbox.run FOR EACH ROW EXECUTE FUNCTION signalbox.refuse_stopped();
 
 CREATE OR REPLACE FUNCTION signalbox.admit(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer, p_slot_hash text, p_worker text)
  RETURNS json
@@ -735,17 +783,6 @@ begin
     || ',"version":1}', 'UTF8'));
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.begin_upkeep(p_every_ms bigint)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into signalbox.upkeep default values on conflict do nothing;
-  update signalbox.upkeep set next_at = signalbox.clock() + make_interval(secs => p_every_ms / 1000.0)
-  where next_at <= signalbox.clock();
-  return found;
-end $function$
-;
 CREATE OR REPLACE FUNCTION signalbox.bind_slot(p_conversation text, p_generation bigint, p_token_hash text, p_worker text)
  RETURNS json
  LANGUAGE plpgsql
@@ -932,6 +969,36 @@ CREATE OR REPLACE FUNCTION signalbox.clock()
  PARALLEL SAFE
 RETURN date_trunc('milliseconds'::text, clock_timestamp())
 ;
+CREATE OR REPLACE FUNCTION signalbox.close_hold(p_hold text, p_state text, p_decision text, p_response jsonb, p_actor text)
+ RETURNS signalbox.hold
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+  v_run signalbox.run;
+  v_generation bigint;
+begin
+  update signalbox.hold
+  set state = p_state, decision = p_decision, response = p_response, decided_by = p_actor,
+      decided_at = signalbox.clock()
+  where id = p_hold and state = 'open'
+  returning * into strict v_hold;
+  select r.* into strict v_run from signalbox.run r where r.id = v_hold.run_id;
+  select o.generation into strict v_generation from signalbox.ownership o
+  where o.conversation_id = v_hold.conversation_id;
+  perform signalbox.write_event(v_run, v_generation, 1, v_hold.id, 'hold.' || p_state,
+    case p_state when 'decided'
+      then json_build_object('holdId', v_hold.id, 'kind', v_hold.kind, 'decision', p_decision)
+      else json_build_object('holdId', v_hold.id, 'kind', v_hold.kind) end);
+  perform signalbox.audit(v_hold.tenant_id, 'hold_' || p_state, p_actor, v_hold.conversation_id, v_hold.run_id,
+    v_generation,
+    '{"decision":' || signalbox.quoted(p_decision)
+    || ',"digest":' || signalbox.quoted(v_hold.digest)
+    || ',"holdId":' || signalbox.quoted(v_hold.id)
+    || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  return v_hold;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.close_lost_calls(p_run signalbox.run)
  RETURNS void
  LANGUAGE plpgsql
@@ -943,6 +1010,77 @@ begin
   where t.run_id = p_run.id and t.state = 'executing' and not signalbox.process_lives(t.process);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.create_stop(p_tenant text, p_user text, p_stop text, p_kind text, p_scope text, p_subject text, p_reason text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_subject text := p_subject;
+  v_stop text;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  case p_scope
+    when 'run' then
+      perform from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
+      where r.id = p_subject and r.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+    when 'conversation' then
+      perform from signalbox.conversation c
+      where c.id = p_subject and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+    when 'agent' then
+      select a.id into v_subject from signalbox.agent a
+      where a.tenant_id = p_tenant and (a.id = p_subject or a.name = p_subject);
+    else
+      v_subject := p_tenant;
+      perform 1;
+  end case;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  insert into signalbox.stop (id, tenant_id, kind, scope, subject, reason, created_by)
+  values (p_stop, p_tenant, p_kind, p_scope, v_subject, p_reason, p_actor)
+  on conflict (tenant_id, scope, subject, kind) where lifted_at is null do nothing
+  returning id into v_stop;
+  if found then
+    perform signalbox.audit(p_tenant, 'stop_created', p_actor, null, null, null,
+      '{"kind":' || signalbox.quoted(p_kind) || ',"reason":' || signalbox.quoted(p_reason)
+      || ',"scope":' || signalbox.quoted(p_scope) || ',"stopId":' || signalbox.quoted(p_stop)
+      || ',"subject":' || signalbox.quoted(v_subject) || '}');
+    return json_build_object('stopId', v_stop, 'created', true);
+  end if;
+  select s.id into strict v_stop from signalbox.stop s
+  where s.tenant_id = p_tenant and s.scope = p_scope and s.subject = v_subject and s.kind = p_kind
+    and s.lifted_at is null;
+  return json_build_object('stopId', v_stop, 'created', false);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.decide_hold(p_tenant text, p_user text, p_hold text, p_actor text, p_decision text, p_response jsonb, p_digest text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  perform from signalbox.hold h join signalbox.conversation c on c.id = h.conversation_id
+  where h.id = p_hold and h.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  v_hold := signalbox.lock_hold(p_hold);
+  if v_hold.state = 'decided' then
+    perform signalbox.audit(p_tenant, 'hold_decision_refused', p_actor, v_hold.conversation_id, v_hold.run_id, null,
+      '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
+      || ',"why":"already decided"}');
+    return signalbox.hold_changed(v_hold, 'already_decided', false);
+  elsif v_hold.state <> 'open' then
+    return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
+  elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
+    return json_build_object('code', 'approval_changed', 'digest', v_hold.digest);
+  end if;
+  v_hold := signalbox.close_hold(p_hold, 'decided', p_decision, p_response, p_actor);
+  return signalbox.hold_changed(v_hold, 'decided', signalbox.wake_run(v_hold.run_id));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
  RETURNS json
  LANGUAGE plpgsql
@@ -952,7 +1090,7 @@ declare
   v_run signalbox.run := v_entry.run;
   v_call signalbox.tool_call;
 begin
-  if v_entry.code is not null then
+  if v_entry.code is not null and v_entry.stop_id is null then
     return json_build_object('code', v_entry.code);
   end if;
   v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
@@ -972,46 +1110,39 @@ begin
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.empty_parts(p_limit integer)
- RETURNS integer
+CREATE OR REPLACE FUNCTION signalbox.end_from_outside(p_run signalbox.run, p_generation bigint, p_cause text, p_strikes boolean, p_actor text)
+ RETURNS text
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_run record;
-  v_last bigint;
-  v_count integer;
-  v_done integer := 0;
+  v_run signalbox.run;
 begin
-  for v_run in
-    select r.id, r.conversation_id, r.cursor from signalbox.run r
-    where r.log_kept = 'whole' and r.finished_at is not null
-    order by r.finished_at limit p_limit
-    for update skip locked
-  loop
-    select e.sequence into v_last from signalbox.event e where e.run_id = v_run.id and e.type = 'run.finished';
-    with closed as materialized (
-      select e.item_id, max(e.sequence) as sequence from signalbox.event e
-      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
-        and e.run_id = v_run.id and e.type in ('text.completed', 'thinking.completed', 'text.retracted')
-      group by e.item_id
-    ), part as materialized (
-      select e.sequence from signalbox.event e
-      join closed on closed.item_id = e.item_id and closed.sequence > e.sequence
-      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
-        and e.run_id = v_run.id and e.type in ('text.delta', 'thinking.delta')
-        and e.data <> '{"offset":0,"text":""}'
-      order by e.sequence limit p_limit - v_done
-    )
-    update signalbox.event e set data = '{"offset":0,"text":""}'
-    from part where e.conversation_id = v_run.conversation_id and e.sequence = part.sequence;
-    get diagnostics v_count = row_count;
-    v_done := v_done + v_count;
-    exit when v_done >= p_limit;
-    update signalbox.run set log_kept = 'closed' where id = v_run.id;
-    v_done := v_done + 1;
-    exit when v_done >= p_limit;
-  end loop;
-  return v_done;
+  if p_run.state in ('completed', 'cancelled', 'failed', 'rolled_back') then
+    return 'already_ended';
+  elsif p_run.state = 'finalizing' then
+    return 'ending';
+  end if;
+  update signalbox.run
+  set cancel_requested_at = coalesce(cancel_requested_at, signalbox.clock()),
+      cancel_cause = coalesce(cancel_cause, case when cancel_requested_at is null then p_cause else 'user_cancel' end)
+  where id = p_run.id
+  returning * into strict v_run;
+  if p_run.cancel_requested_at is null then
+    perform signalbox.audit(v_run.tenant_id, 'run_cancel_requested', p_actor, v_run.conversation_id, v_run.id,
+      v_run.generation, '{"cause":' || signalbox.quoted(p_cause) || '}');
+  end if;
+  if v_run.state = 'running' then
+    update signalbox.ownership set cancel_at = signalbox.clock()
+    where conversation_id = v_run.conversation_id and cancel_at is null;
+    return 'requested';
+  end if;
+  perform signalbox.end_run(v_run, p_generation, 'cancelled', v_run.cancel_cause, null, null);
+  if v_run.state = 'queued' then
+    perform signalbox.move_queue(v_run.conversation_id, v_run.position, p_generation);
+  else
+    perform signalbox.hand_over(v_run.conversation_id);
+  end if;
+  return 'ended';
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.end_run(p_run signalbox.run, p_generation bigint, p_outcome text, p_reason text, p_error json, p_answer text)
@@ -1020,21 +1151,25 @@ CREATE OR REPLACE FUNCTION signalbox.end_run(p_run signalbox.run, p_generation b
 AS $function$
 declare
   v_run signalbox.run;
+  -- The mark says for itself why the end was asked for.
+  v_reason text := case when p_reason = 'user_cancel' then coalesce(
+    (select r.cancel_cause from signalbox.run r where r.id = p_run.id), p_reason) else p_reason end;
 begin
+  perform signalbox.withdraw_holds(p_run);
   update signalbox.run
-  set state = p_outcome, reason = p_reason, error = p_error::jsonb, answer_message_id = p_answer, rung = p_run.rung,
+  set state = p_outcome, reason = v_reason, error = p_error::jsonb, answer_message_id = p_answer, rung = p_run.rung,
       served_model = p_run.served_model, finished_at = signalbox.clock(), conclusion = null
   where id = p_run.id
   returning * into strict v_run;
   perform signalbox.tell_still_open(v_run);
   perform signalbox.write_event(v_run, p_generation, 1048575, v_run.id, 'run.finished',
-    json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer));
+    json_build_object('outcome', p_outcome, 'reason', v_reason, 'error', p_error, 'messageId', p_answer));
   perform signalbox.audit(v_run.tenant_id, 'message_completed', v_run.actor, v_run.conversation_id, v_run.id,
     p_generation,
     '{"answerMessageId":' || signalbox.quoted(p_answer)
     || ',"errorCode":' || signalbox.quoted(p_error ->> 'code')
     || ',"outcome":' || signalbox.quoted(p_outcome)
-    || ',"reason":' || signalbox.quoted(p_reason) || '}');
+    || ',"reason":' || signalbox.quoted(v_reason) || '}');
   return v_run;
 end $function$
 ;
@@ -1048,6 +1183,7 @@ declare
   v_run signalbox.run;
   v_generation bigint;
   v_cancel_at timestamptz;
+  v_stop signalbox.stop;
 begin
   select s.* into v_slot from signalbox.slot s where s.token_hash = p_token_hash;
   if not found or v_slot.run_id is null then
@@ -1069,9 +1205,18 @@ begin
     elsif v_cancel_at is not null then
       v_entry.code := 'run_cancelled';
       return v_entry;
-    elsif v_run.started_at + make_interval(secs => v_run.wall_clock_ms / 1000.0) < signalbox.clock() then
+    elsif v_run.started_at + make_interval(secs => (v_run.wall_clock_ms + v_run.suspended_ms) / 1000.0)
+          < signalbox.clock() then
       v_entry.code := 'run_timeout';
       return v_entry;
+    end if;
+    v_stop := signalbox.stop_over(v_run.tenant_id, v_run.agent_id, v_run.conversation_id, v_run.id);
+    if v_stop.kind = 'stop' then
+      v_entry.code := 'run_stopped';
+      return v_entry;
+    elsif v_stop.kind = 'pause' then
+      v_entry.code := 'run_suspended';
+      v_entry.stop_id := v_stop.id;
     end if;
   end if;
   v_entry.slot := v_slot;
@@ -1089,46 +1234,58 @@ begin
           where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.expire_events(p_age_ms bigint, p_limit integer)
- RETURNS integer
+CREATE OR REPLACE FUNCTION signalbox.expire_hold(p_hold text)
+ RETURNS json
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
-  v_run record;
-  v_place record;
-  v_keep bigint;
-  v_to bigint;
-  v_count integer;
-  v_done integer := 0;
+  v_hold signalbox.hold := signalbox.lock_hold(p_hold);
 begin
-  for v_run in
-    select r.id, r.conversation_id from signalbox.run r
-    where r.log_kept <> 'gone' and r.finished_at < v_cutoff
-    order by r.finished_at limit p_limit
-    for update skip locked
-  loop
-    select c.kept_sequence, c.last_sequence into v_place from signalbox.conversation c
-    where c.id = v_run.conversation_id
-    for update skip locked;
-    continue when not found;
-    select coalesce(min(r.cursor), v_place.last_sequence) into v_keep from signalbox.run r
-    where r.conversation_id = v_run.conversation_id and (r.finished_at is null or r.finished_at >= v_cutoff);
-    v_to := least(v_keep, v_place.kept_sequence + p_limit - v_done);
-    if v_to > v_place.kept_sequence then
-      update signalbox.conversation set kept_sequence = v_to where id = v_run.conversation_id;
-      delete from signalbox.event e where e.conversation_id = v_run.conversation_id and e.sequence < v_to;
-      get diagnostics v_count = row_count;
-      v_done := v_done + v_count;
-    end if;
-    if v_to < v_keep then
-      return p_limit;
-    end if;
-    update signalbox.run set log_kept = 'gone' where id = v_run.id;
-    v_done := v_done + 1;
-    exit when v_done >= p_limit;
-  end loop;
-  return v_done;
+  if v_hold.state <> 'open' or v_hold.expires_at > signalbox.clock() then
+    return signalbox.hold_changed(v_hold, 'unchanged', false);
+  end if;
+  v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
+  return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.fail_run(p_tenant text, p_user text, p_run text, p_actor text, p_force boolean)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run := signalbox.lock_run(p_tenant, p_user, p_run);
+  v_queued boolean := v_run.state = 'queued';
+  v_generation bigint;
+begin
+  if v_run.id is null then
+    return json_build_object('code', 'not_found');
+  elsif v_run.finished_at is not null then
+    return signalbox.refused('The run has ended already.');
+  elsif not p_force and signalbox.has_live_call(p_run, true) then
+    return signalbox.refused('A call with an effect is running at a live gate; cancel the run, or wait for the call. '
+      || 'With force the run ends now and the outcome of the call is recorded when it comes.');
+  end if;
+  perform signalbox.audit(p_tenant, 'run_failed', p_actor, v_run.conversation_id, p_run, v_run.generation,
+    '{"force":' || p_force || ',"state":' || signalbox.quoted(v_run.state) || '}');
+  if v_run.state = 'running' then
+    update signalbox.run set state = 'finalizing', conclusion = '{}' where id = p_run;
+  end if;
+  select o.generation into strict v_generation from signalbox.ownership o
+  where o.conversation_id = v_run.conversation_id;
+  perform signalbox.retract_items(v_run, v_generation, 'run_stopped');
+  v_run := signalbox.end_run(v_run, v_generation, 'failed', 'operator_stop',
+    json_build_object('code', 'run_stopped', 'detail', 'An operator ended the run.', 'fault', 'policy',
+                      'retryable', false), null);
+  if v_queued then
+    perform signalbox.move_queue(v_run.conversation_id, v_run.position, v_generation);
+  else
+    perform signalbox.settle_transcript(v_run.conversation_id, coalesce(v_run.generation, 0), 'kept', null, null, null);
+    perform signalbox.unbind_slots(v_run.conversation_id);
+    perform signalbox.withdraw_proposals(p_run);
+    perform signalbox.hand_over(v_run.conversation_id);
+  end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.find_call(p_run signalbox.run, p_tool_use text, p_name text, p_digest text)
@@ -1225,6 +1382,27 @@ begin
   return v_run.id;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.has_live_call(p_run text, p_effects_only boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.tool_call t where t.run_id = p_run and t.state = 'executing'
+                   and (not p_effects_only or t.effect in ('write', 'irreversible'))
+                   and signalbox.process_lives(t.process))
+      or (not p_effects_only and exists (
+            select from signalbox.model_call m where m.run_id = p_run and m.state = 'executing'
+              and signalbox.process_lives(m.process)));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.has_open_hold(p_run text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.hold h where h.run_id = p_run and h.state = 'open');
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.history_before(p_run text, p_limit integer)
  RETURNS TABLE(role text, text text)
  LANGUAGE sql
@@ -1242,6 +1420,15 @@ BEGIN ATOMIC
           LIMIT history_before.p_limit) recent
    ORDER BY recent."position";
 END
+;
+CREATE OR REPLACE FUNCTION signalbox.hold_changed(p_hold signalbox.hold, p_kind text, p_ready boolean)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return json_build_object('kind', p_kind, 'ready', p_ready, 'conversationId', p_hold.conversation_id,
+                           'sequence', signalbox.newest(p_hold.conversation_id));
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.hold_exclusive(p_conversation text, p_generation bigint)
  RETURNS boolean
@@ -1266,6 +1453,16 @@ begin
   return v_run;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.hold_over(p_hold text, p_generation bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return not exists (
+    select from signalbox.hold h join signalbox.ownership o on o.conversation_id = h.conversation_id
+    where h.id = p_hold and h.state = 'open' and o.cancel_at is null and o.generation = p_generation);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.hold_shared(p_conversation text, p_generation bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1282,6 +1479,26 @@ CREATE OR REPLACE FUNCTION signalbox.keep_ending()
 AS $function$
 begin
   raise exception 'run % has ended as % and does not become %', old.id, old.state, new.state;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lift_stop(p_tenant text, p_stop text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_stop signalbox.stop;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  update signalbox.stop set lifted_at = signalbox.clock(), lifted_by = p_actor
+  where id = p_stop and tenant_id = p_tenant and lifted_at is null
+  returning * into v_stop;
+  if found then
+    perform signalbox.audit(p_tenant, 'stop_lifted', p_actor, null, null, null,
+      '{"stopId":' || signalbox.quoted(p_stop) || '}');
+  elsif not exists (select from signalbox.stop s where s.id = p_stop and s.tenant_id = p_tenant) then
+    return json_build_object('code', 'not_found');
+  end if;
+  return json_build_object('stopId', p_stop);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.load_transcript(p_conversation text, p_generation bigint, p_after bigint, p_page_bytes bigint)
@@ -1303,6 +1520,41 @@ begin
         limit 256) as t) as page
     where page.before_bytes < p_page_bytes
     order by page.position;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lock_hold(p_hold text)
+ RETURNS signalbox.hold
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+begin
+  select h.* into v_hold from signalbox.hold h where h.id = p_hold;
+  if not found then
+    return null;
+  end if;
+  perform from signalbox.ownership o where o.conversation_id = v_hold.conversation_id for update;
+  perform from signalbox.run r where r.id = v_hold.run_id for update;
+  select h.* into strict v_hold from signalbox.hold h where h.id = p_hold for update;
+  return v_hold;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.lock_run(p_tenant text, p_user text, p_run text)
+ RETURNS signalbox.run
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  select r.* into v_run from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
+  where r.id = p_run and r.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  if not found then
+    return null;
+  end if;
+  perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
+  return v_run;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.lose_model_call(p_call text)
@@ -1390,12 +1642,39 @@ begin
   end loop;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.new_id(p_prefix text)
+ RETURNS text
+ LANGUAGE sql
+RETURN ((((p_prefix || '_'::text) || lpad(to_hex(signalbox.unix_ms(signalbox.clock())), 12, '0'::text)) || '7'::text) || substr(replace((gen_random_uuid())::text, '-'::text, ''::text), 14))
+;
 CREATE OR REPLACE FUNCTION signalbox.newest(p_conversation text)
  RETURNS bigint
  LANGUAGE plpgsql
 AS $function$
 begin
   return (select c.last_sequence from signalbox.conversation c where c.id = p_conversation);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.not_entered(p_entry signalbox.gate_entry)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run := p_entry.run;
+  v_hold text;
+begin
+  if p_entry.stop_id is null then
+    return json_build_object('code', p_entry.code);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  select h.id into v_hold from signalbox.hold h
+  where h.run_id = v_run.id and h.state = 'open' and h.kind = 'operator' and h.subject ->> 'stopId' = p_entry.stop_id;
+  if not found then
+    v_hold := signalbox.new_id('hld');
+    perform signalbox.put_hold(v_run, v_hold, 'operator', jsonb_build_object('stopId', p_entry.stop_id), null, null);
+  end if;
+  return json_build_object('code', p_entry.code, 'holdId', v_hold, 'conversationId', v_run.conversation_id,
+                           'generation', v_run.generation, 'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.note_admitted(p_run signalbox.run, p_generation bigint)
@@ -1494,6 +1773,24 @@ begin
     || ',"state":' || signalbox.quoted(p_call.state) || '}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.open_hold(p_token_hash text, p_process integer, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_hold signalbox.hold;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  v_hold := signalbox.put_hold(v_run, p_hold, p_kind, p_subject, p_digest, p_expires_ms);
+  return json_build_object('holdId', v_hold.id, 'conversationId', v_run.conversation_id,
+                           'generation', v_run.generation, 'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.open_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
  RETURNS json
  LANGUAGE plpgsql
@@ -1503,7 +1800,7 @@ declare
   v_run signalbox.run := v_entry.run;
 begin
   if v_entry.code is not null then
-    return json_build_object('code', v_entry.code);
+    return signalbox.not_entered(v_entry);
   end if;
   update signalbox.run set model_call_count = model_call_count + 1
   where id = v_run.id and model_call_count < model_call_limit;
@@ -1530,7 +1827,7 @@ declare
   v_call signalbox.tool_call;
 begin
   if v_entry.code is not null then
-    return json_build_object('code', v_entry.code);
+    return signalbox.not_entered(v_entry);
   end if;
   v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
   v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
@@ -1635,41 +1932,31 @@ begin
   end if;
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.prune_keys(p_age_ms bigint, p_limit integer)
- RETURNS integer
+CREATE OR REPLACE FUNCTION signalbox.put_hold(p_run signalbox.run, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
+ RETURNS signalbox.hold
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_count integer;
+  v_hold signalbox.hold;
 begin
-  delete from signalbox.idempotency i
-  using (
-    select k.tenant_id, k.key from signalbox.idempotency k
-    where k.created_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
-    order by k.created_at limit p_limit
-    for update skip locked) as old
-  where i.tenant_id = old.tenant_id and i.key = old.key;
-  get diagnostics v_count = row_count;
-  return v_count;
-end $function$
-;
-CREATE OR REPLACE FUNCTION signalbox.prune_slots(p_age_ms bigint, p_limit integer)
- RETURNS integer
- LANGUAGE plpgsql
-AS $function$
-declare
-  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
-  v_count integer;
-begin
-  delete from signalbox.slot s
-  using (
-    select u.token_hash from signalbox.slot u
-    where u.created_at < v_cutoff and u.run_id is null and (u.bound_at is null or u.bound_at < v_cutoff)
-    order by u.created_at limit p_limit
-    for update skip locked) as unused
-  where s.token_hash = unused.token_hash;
-  get diagnostics v_count = row_count;
-  return v_count;
+  insert into signalbox.hold (id, tenant_id, conversation_id, run_id, kind, subject, digest, expires_at)
+  values (p_hold, p_run.tenant_id, p_run.conversation_id, p_run.id, p_kind, p_subject, p_digest,
+          signalbox.clock() + make_interval(secs => p_expires_ms / 1000.0))
+  on conflict (id) do nothing
+  returning * into v_hold;
+  if not found then
+    select h.* into strict v_hold from signalbox.hold h where h.id = p_hold and h.run_id = p_run.id;
+    return v_hold;
+  end if;
+  perform signalbox.write_event(p_run, p_run.generation, 0, v_hold.id, 'hold.opened', json_build_object(
+    'holdId', v_hold.id, 'kind', v_hold.kind, 'subject', v_hold.subject, 'digest', v_hold.digest,
+    'expiresAt', signalbox.rfc3339(v_hold.expires_at)));
+  perform signalbox.audit(p_run.tenant_id, 'hold_opened', p_run.actor, p_run.conversation_id, p_run.id,
+    p_run.generation,
+    '{"digest":' || signalbox.quoted(v_hold.digest)
+    || ',"holdId":' || signalbox.quoted(v_hold.id)
+    || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  return v_hold;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.put_slot(p_run signalbox.run, p_token_hash text, p_worker text)
@@ -1720,32 +2007,6 @@ begin
     limit p_limit;
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.read_page(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer, p_bytes integer)
- RETURNS TABLE(sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, more boolean)
- LANGUAGE plpgsql
-AS $function$
-declare
-  v_count integer := 0;
-  v_bytes integer := 0;
-begin
-  if signalbox.event_head(p_tenant, p_user, p_conversation) is null then
-    return;
-  end if;
-  for sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at in
-    select e.sequence, e.item_id, e.revision, e.type, e.run_id, e.turn_id, e.trace_id, e.generation, e.data, e.at
-    from signalbox.event e
-    where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
-    order by e.sequence
-    limit p_limit
-  loop
-    v_count := v_count + 1;
-    v_bytes := v_bytes + octet_length(data);
-    more := v_count = p_limit or v_bytes >= p_bytes;
-    return next;
-    exit when more;
-  end loop;
-end $function$
-;
 CREATE OR REPLACE FUNCTION signalbox.reclaim(p_process integer, p_conversations text[], p_generations bigint[])
  RETURNS SETOF json
  LANGUAGE plpgsql
@@ -1767,6 +2028,23 @@ begin
     return next signalbox.take(v_conversation, p_process, 'owner_lost');
   end loop;
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.refuse_stopped()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (signalbox.stop_over(new.tenant_id, new.agent_id, new.conversation_id, new.id)).kind = 'stop' then
+    raise exception 'stopped by an operator' using errcode = 'check_violation', constraint = 'operator_stopped';
+  end if;
+  return new;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.refused(p_why text)
+ RETURNS json
+ LANGUAGE sql
+ IMMUTABLE
+RETURN json_build_object('code', 'command_refused', 'detail', p_why)
 ;
 CREATE OR REPLACE FUNCTION signalbox.register_process(p_roles text[], p_lease_ms integer)
  RETURNS integer
@@ -1807,6 +2085,27 @@ begin
   perform signalbox.audit(v_run.tenant_id, 'run_admitted', v_run.actor, p_conversation, v_run.id, p_generation + 1,
     '{"messageId":' || signalbox.quoted(v_run.message_id) || '}');
   return json_build_object('kind', 'released');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.release_run(p_tenant text, p_user text, p_run text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run := signalbox.lock_run(p_tenant, p_user, p_run);
+begin
+  if v_run.id is null then
+    return json_build_object('code', 'not_found');
+  elsif v_run.state <> 'running' then
+    return signalbox.refused('Nobody drives the run: it is ' || v_run.state || '.');
+  elsif signalbox.has_live_call(p_run, false) then
+    return signalbox.refused('A call of the run is open at a live gate; its outcome belongs to this owner.');
+  end if;
+  perform signalbox.audit(p_tenant, 'run_released', p_actor, v_run.conversation_id, p_run, v_run.generation,
+    '{"process":' || v_run.owner || '}');
+  perform signalbox.release(v_run.conversation_id, v_run.generation);
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.renew_process(p_process integer, p_lease_ms integer)
@@ -1868,6 +2167,22 @@ begin
                            'sequence', signalbox.newest(v_conversation));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.resume_hold(p_hold text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold := signalbox.lock_hold(p_hold);
+  v_stop signalbox.stop;
+begin
+  select s.* into v_stop from signalbox.stop s where s.id = v_hold.subject ->> 'stopId';
+  if v_hold.state <> 'open' or v_stop.lifted_at is null then
+    return signalbox.hold_changed(v_hold, 'unchanged', false);
+  end if;
+  v_hold := signalbox.close_hold(p_hold, 'decided', 'resume', null, v_stop.lifted_by);
+  return signalbox.hold_changed(v_hold, 'decided', signalbox.wake_run(v_hold.run_id));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.retake_presence(p_process integer, p_lease_ms integer)
  RETURNS text
  LANGUAGE plpgsql
@@ -1881,6 +2196,21 @@ begin
   end if;
   perform pg_advisory_unlock(signalbox.presence_space(), p_process);
   return 'dead';
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.retract_items(p_run signalbox.run, p_generation bigint, p_cause text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.write_event(p_run, p_generation, 1048575, last.item_id, 'text.retracted',
+                                json_build_object('cause', p_cause))
+  from (select distinct on (e.item_id) e.item_id, e.type
+        from signalbox.event e
+        where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+          and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+        order by e.item_id, e.revision desc, e.sequence desc) as last
+  where last.type <> 'text.retracted';
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.revision(p_generation bigint, p_step integer)
@@ -2107,6 +2437,87 @@ begin
     'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.stop_over(p_tenant text, p_agent text, p_conversation text, p_run text)
+ RETURNS signalbox.stop
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_stop signalbox.stop;
+begin
+  select s.* into v_stop from signalbox.stop s
+  where s.tenant_id = p_tenant and s.lifted_at is null
+    and (s.scope, s.subject) in (('run', p_run), ('conversation', p_conversation), ('agent', p_agent),
+                                 ('tenant', p_tenant))
+  order by s.kind desc, s.created_at limit 1;
+  return v_stop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.stop_run(p_run text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_stop signalbox.stop;
+  v_generation bigint;
+begin
+  select r.* into strict v_run from signalbox.run r where r.id = p_run;
+  select o.generation into strict v_generation from signalbox.ownership o
+  where o.conversation_id = v_run.conversation_id for update;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
+  v_stop := signalbox.stop_over(v_run.tenant_id, v_run.agent_id, v_run.conversation_id, v_run.id);
+  if v_stop.kind is distinct from 'stop' or v_run.cancel_requested_at is not null
+     or v_run.state not in ('queued', 'admitted', 'running', 'suspended')
+  then
+    return json_build_object('kind', 'unchanged', 'conversationId', v_run.conversation_id,
+                             'sequence', signalbox.newest(v_run.conversation_id));
+  end if;
+  perform signalbox.end_from_outside(v_run, v_generation, 'operator_stop', false, v_stop.created_by);
+  return json_build_object('kind', 'stopped', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.suspend(p_conversation text, p_generation bigint)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_generation bigint;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'suspend');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation for update;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  if not signalbox.has_open_hold(v_run.id)
+     or exists (select from signalbox.ownership o where o.conversation_id = p_conversation and o.cancel_at is not null)
+  then
+    return json_build_object('kind', 'go_on');
+  end if;
+  if exists (select from signalbox.tool_call t where t.run_id = v_run.id and t.state = 'executing')
+     or exists (select from signalbox.model_call m where m.run_id = v_run.id and m.state = 'executing')
+  then
+    return json_build_object('kind', 'busy');
+  end if;
+  update signalbox.run set state = 'suspended', owner = null, suspended_at = signalbox.clock() where id = v_run.id
+  returning * into strict v_run;
+  update signalbox.ownership
+  set generation = generation + 1, owner = null, runtime = null, ready_at = null
+  where conversation_id = p_conversation
+  returning generation into strict v_generation;
+  perform signalbox.unbind_slots(p_conversation);
+  perform signalbox.write_event(v_run, v_generation, 0, v_run.id, 'run.suspended',
+    json_build_object('waitingFor', signalbox.waiting_for(v_run.id)));
+  perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, p_conversation, v_run.id, v_generation, '{}');
+  return json_build_object('kind', 'suspended', 'conversationId', p_conversation,
+                           'sequence', signalbox.newest(p_conversation));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.take(p_conversation text, p_process integer, p_cause text)
  RETURNS json
  LANGUAGE plpgsql
@@ -2137,6 +2548,8 @@ begin
   where id = v_run.id
   returning * into v_run;
   perform signalbox.note_taken(v_run, p_cause);
+  -- For its owner the wall clock stood while the run waited.
+  v_run.started_at := v_run.started_at + make_interval(secs => v_run.suspended_ms / 1000.0);
   return signalbox.claim_facts(v_run, p_cause, v_again);
 end $function$
 ;
@@ -2239,6 +2652,58 @@ CREATE OR REPLACE FUNCTION signalbox.unregister_process(p_process integer)
 AS $function$
 begin
   update signalbox.process set dead_at = signalbox.clock() where incarnation = p_process and dead_at is null;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.waiting_for(p_run text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select coalesce(json_agg(json_build_object('holdId', h.id, 'kind', h.kind,
+                                                     'since', signalbox.rfc3339(h.opened_at)) order by h.id), '[]')
+          from signalbox.hold h where h.run_id = p_run and h.state = 'open');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.wake_run(p_run text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_generation bigint;
+begin
+  if signalbox.has_open_hold(p_run) then
+    return false;
+  end if;
+  update signalbox.run
+  set state = 'admitted', suspended_at = null,
+      suspended_ms = suspended_ms + signalbox.unix_ms(signalbox.clock()) - signalbox.unix_ms(suspended_at)
+  where id = p_run and state = 'suspended'
+  returning * into v_run;
+  if not found then
+    return false;
+  end if;
+  update signalbox.ownership set runtime = v_run.runtime, ready_at = signalbox.clock()
+  where conversation_id = v_run.conversation_id
+  returning generation into strict v_generation;
+  perform signalbox.write_event(v_run, v_generation, 1, v_run.id, 'run.resumed', json_build_object());
+  perform signalbox.audit(v_run.tenant_id, 'run_resumed', v_run.actor, v_run.conversation_id, v_run.id, v_generation,
+    '{}');
+  return true;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.withdraw_holds(p_run signalbox.run)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold text;
+begin
+  for v_hold in
+    select h.id from signalbox.hold h where h.run_id = p_run.id and h.state = 'open' order by h.id for update
+  loop
+    perform signalbox.close_hold(v_hold, 'withdrawn', null, null, null);
+  end loop;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.withdraw_proposals(p_run text)

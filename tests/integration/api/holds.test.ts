@@ -1,4 +1,4 @@
-/** Holds through the public API, on two API processes over one database (H-001). */
+/** Holds through the public API, on two API processes over one database: two decisions never both count. */
 import type { AcceptedMessage, Conversation, DecidedHold, Hold, Run } from "@signalbox/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiWorld, newId, type Told } from "../../setup/api-world.ts";
@@ -32,7 +32,11 @@ async function waiting(hold: Parameters<ApiWorld["openHold"]>[1] = {}): Promise<
   return { conversation: conversation.id, run: body.run.id, hold: await world.openHold(conversation.id, hold) };
 }
 
-function decide(at: ApiWorld, hold: string, body: object): Promise<Told<DecidedHold & { code: string; digest?: string }>> {
+function decide(
+  at: ApiWorld,
+  hold: string,
+  body: object,
+): Promise<Told<DecidedHold & { code: string; digest?: string }>> {
   return at.ask(`/v1/holds/${hold}/decision`, { key, body });
 }
 
@@ -98,7 +102,7 @@ describe("two decisions at the same time, on two API processes", () => {
   });
 
   it("a decision and a cancel: whichever commits first, the run ends and nothing stays open", async () => {
-    for (let round = 0; round < 5; round += 1) {
+    for (let time = 0; time < 5; time += 1) {
       const { run: id, hold: holdId, conversation } = await waiting();
       const [decision, cancel] = await Promise.all([
         decide(world, holdId, { decision: "respond" }),

@@ -19,7 +19,11 @@ async function sent(as: { readonly user?: string } = {}) {
   const agent = await world.ask<{ id: string }>("/v1/agents", { key, body: { name, model: "sim/quote" } });
   const { body } = await world.ask<Conversation>("/v1/conversations", { key, ...as, body: { agent: name } });
   const path = `/v1/conversations/${body.id}/messages`;
-  const accepted = await world.ask<AcceptedMessage>(path, { key, ...as, body: { content: "hello", metadata: { a: "b" } } });
+  const accepted = await world.ask<AcceptedMessage>(path, {
+    key,
+    ...as,
+    body: { content: "hello", metadata: { a: "b" } },
+  });
   return { agent: agent.body.id, agentName: name, conversation: body.id, run: accepted.body.run.id, path };
 }
 

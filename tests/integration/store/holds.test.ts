@@ -171,9 +171,10 @@ describe("a hold", () => {
     const bound = await waiting();
     const modelCallId = await process.openModel(bound.tokenHash);
     expect(await bound.ownership.suspend()).toBe("busy");
-    await world.superuser.query("update signalbox.model_call set state = 'failed', finished_at = started_at where id = $1", [
-      modelCallId,
-    ]);
+    await world.superuser.query(
+      "update signalbox.model_call set state = 'failed', finished_at = started_at where id = $1",
+      [modelCallId],
+    );
     expect(await bound.ownership.suspend()).toBe("suspended");
     await decide(bound.holdId);
     await finishRun(await process.claimOne());
@@ -255,7 +256,14 @@ proves("INV-08", {
     const holder = await own.session();
     await holder.query("begin");
     await holder.query("select signalbox.suspend($1, $2)", [place.conversationId, ownership.claim.generation]);
-    const command = { tenantId: "default", actor: ACTOR, holdId, decision: "respond", response: 1, digest: null } as const;
+    const command = {
+      tenantId: "default",
+      actor: ACTOR,
+      holdId,
+      decision: "respond",
+      response: 1,
+      digest: null,
+    } as const;
     const deciding = own1.operators.decide(command);
     await own.untilBlockedBy(holder);
     await holder.query("commit");

@@ -26,9 +26,22 @@ async function bound(options: { readonly tenantId?: string } = {}) {
   return { place, runId: admission.runId, ...(await process.bind(ownership)) };
 }
 
-async function put(kind: StopKind, scope: StopScope, subject: string | null, tenantId = "default") {
+interface Put {
+  readonly subject: string | null;
+  readonly tenantId?: string;
+}
+
+async function put(kind: StopKind, scope: StopScope, { subject, tenantId = "default" }: Put) {
   const stopId = newId("stop");
-  const stop = await process.operators.createStop({ tenantId, actor: ACTOR, stopId, kind, scope, subject, reason: "test" });
+  const stop = await process.operators.createStop({
+    tenantId,
+    actor: ACTOR,
+    stopId,
+    kind,
+    scope,
+    subject,
+    reason: "test",
+  });
   if (kind === "stop") await process.operators.carryOut(LIMIT);
   return stop;
 }
@@ -73,8 +86,8 @@ describe.each(["run", "conversation", "agent", "tenant"] as const)("at the scope
   it("a pause keeps every intent of the run, in one hold, until it is lifted", async () => {
     const run = await bound({ tenantId });
     const other = await bound();
-    const stop = await put("pause", scope, subjectOf(run), tenantId);
-    const again = await put("pause", scope, subjectOf(run), tenantId);
+    const stop = await put("pause", scope, { subject: subjectOf(run), tenantId });
+    const again = await put("pause", scope, { subject: subjectOf(run), tenantId });
     expect(again).toEqual({ stopId: stop.stopId, created: false });
     expect(await codeOf(process.openModel(run.tokenHash))).toBe("run_suspended");
     expect(await codeOf(process.openModel(run.tokenHash))).toBe("run_suspended");
@@ -88,7 +101,7 @@ describe.each(["run", "conversation", "agent", "tenant"] as const)("at the scope
   it("a stop ends what runs and what waits, refuses what would begin, and can be lifted", async () => {
     const run = await bound({ tenantId });
     const queued = await process.admission.admit(commandFor(run.place));
-    const stop = await put("stop", scope, subjectOf(run), tenantId);
+    const stop = await put("stop", scope, { subject: subjectOf(run), tenantId });
     expect(await codeOf(process.openModel(run.tokenHash))).toBe("run_cancelled");
     expect(await runRow(run.runId)).toMatchObject({ state: "running", cancel_cause: "operator_stop" });
     const covered = scope !== "run";
@@ -107,10 +120,12 @@ describe("a call that is kept at its gate", () => {
   it("goes on at once when the pause is lifted", async () => {
     const run = await bound();
     using kept = keptGate(20_000);
-    const { stopId } = await put("pause", "run", run.runId);
+    const { stopId } = await put("pause", "run", { subject: run.runId });
     const opening = kept.record.openModelCall(modelIntent(run));
-    await until("it waits", async () =>
-      (await world.rows("select from signalbox.hold where run_id = $1 and state = 'open'", [run.runId])).length === 1,
+    await until(
+      "it waits",
+      async () =>
+        (await world.rows("select from signalbox.hold where run_id = $1 and state = 'open'", [run.runId])).length === 1,
     );
     await lift(stopId);
     await expect(opening).resolves.toMatchObject({ run: { runId: run.runId } });
@@ -120,7 +135,7 @@ describe("a call that is kept at its gate", () => {
   it("ends when patience does: the run is suspended, and goes on when the pause is lifted", async () => {
     const run = await bound();
     using kept = keptGate(50);
-    const { stopId } = await put("pause", "run", run.runId);
+    const { stopId } = await put("pause", "run", { subject: run.runId });
     expect(await codeOf(kept.record.openModelCall(modelIntent(run)))).toBe("run_suspended");
     expect((await runRow(run.runId)).state).toBe("suspended");
     await lift(stopId);
@@ -131,7 +146,7 @@ describe("a call that is kept at its gate", () => {
   it("hears of a cancel", async () => {
     const run = await bound();
     using kept = keptGate(20_000);
-    await put("pause", "run", run.runId);
+    await put("pause", "run", { subject: run.runId });
     const opening = codeOf(kept.record.openModelCall(modelIntent(run)));
     await process.admission.requestCancel({ tenantId: "default", runId: run.runId, actor: ACTOR });
     expect(await opening).toBe("run_cancelled");
@@ -140,7 +155,7 @@ describe("a call that is kept at its gate", () => {
   it("is let go when its gate leaves", async () => {
     const run = await bound();
     const kept = keptGate(20_000);
-    await put("pause", "run", run.runId);
+    await put("pause", "run", { subject: run.runId });
     const opening = codeOf(kept.record.openModelCall(modelIntent(run)));
     kept[Symbol.dispose]();
     expect(await opening).toBe("shutting_down");
@@ -148,8 +163,8 @@ describe("a call that is kept at its gate", () => {
 
   it("a pause that is lifted while another stands keeps the run", async () => {
     const run = await bound();
-    const wide = await put("pause", "conversation", run.place.conversationId);
-    const narrow = await put("pause", "run", run.runId);
+    const wide = await put("pause", "conversation", { subject: run.place.conversationId });
+    const narrow = await put("pause", "run", { subject: run.runId });
     await codeOf(process.openModel(run.tokenHash));
     await lift(narrow.stopId);
     expect(await codeOf(process.openModel(run.tokenHash))).toBe("run_suspended");

@@ -33,7 +33,7 @@ export interface OperatorFlow {
 
 export function createOperators({ record, live }: OperatorPorts, limits: Limits = LIMITS): OperatorFlow {
   const carryOut = async (): Promise<void> => {
-    for (let round = 0; round < limits.carryOutRounds; round += 1) {
+    for (let lookCount = 0; lookCount < limits.carryOutLooks; lookCount += 1) {
       if ((await record.carryOut(limits.carryOutCount)) < limits.carryOutCount) break;
     }
     live.ringSupervisors();

@@ -86,7 +86,7 @@ export const LIMITS = {
   claimCount: 32,
   /** Runs and holds that one look ends or lets go on, and how often it looks before it leaves the rest to the sweep. */
   carryOutCount: 200,
-  carryOutRounds: 50,
+  carryOutLooks: 50,
   drainMs: 20 * SECOND_MS,
   /** How long a halted drive may take to stop, before the supervisor goes on without it. */
   haltWaitMs: 5 * SECOND_MS,

@@ -36,7 +36,10 @@ function tell(facts: ExplainedFacts): Told {
       };
     case "finalizing":
       return facts.owner?.dead === true
-        ? { summary: "Its end is decided by a process that died.", next: "Another supervisor repeats the finalization." }
+        ? {
+            summary: "Its end is decided by a process that died.",
+            next: "Another supervisor repeats the finalization.",
+          }
         : {
             summary: `Its turn is over and its end is being decided.${openCalls(facts)}`,
             next: "It ends when the record has taken the finalization.",

@@ -4,7 +4,14 @@
  * the suspension: the intent itself is asked again and says what holds.
  */
 import { asPlatformError, isId, PlatformError } from "@signalbox/contract";
-import { LIMITS, type Clock, type GateRecord, type HoldRecord, type KeptCall, type LiveSubscription } from "@signalbox/core";
+import {
+  LIMITS,
+  type Clock,
+  type GateRecord,
+  type HoldRecord,
+  type KeptCall,
+  type LiveSubscription,
+} from "@signalbox/core";
 
 export interface KeptCallsOptions {
   readonly record: GateRecord & HoldRecord;

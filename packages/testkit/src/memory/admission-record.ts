@@ -13,7 +13,7 @@ import { writeAudit } from "./audit.ts";
 import { claimRun } from "./claiming.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent } from "./event-log.ts";
-import { isAlive } from "./process-record.ts";
+import { isAlive } from "./alive.ts";
 import type { RunRow } from "./rows.ts";
 import { admitRun, endRun } from "./run-state.ts";
 

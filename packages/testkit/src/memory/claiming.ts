@@ -4,7 +4,7 @@ import { blocksRepetition, isOwned, nextGeneration, type Claim, type ClaimReques
 import { writeAudit } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { writeRunEvent } from "./event-log.ts";
-import { isAlive } from "./process-record.ts";
+import { isAlive } from "./alive.ts";
 import type { OwnershipRow, RunRow } from "./rows.ts";
 import { moveRun, unbindSlots, withdrawProposals } from "./run-state.ts";
 import { visibleItems } from "./visible-items.ts";

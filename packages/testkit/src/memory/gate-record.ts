@@ -76,7 +76,10 @@ function openModelCall(db: MemoryDatabase, intent: ModelIntent): SlotView {
   const { slot, run, generation } = boundForIntent(db, intent.tokenHash, intent.process);
   const { limits } = db.snapshots.must(run.snapshotHash).snapshot;
   const made = db.modelCalls.where((call) => call.runId === run.id).length;
-  if (db.nowMs() - run.suspendedMs - (run.startedAtMs ?? db.nowMs()) > limits.wallClockMs || made >= limits.modelCallCount) {
+  if (
+    db.nowMs() - run.suspendedMs - (run.startedAtMs ?? db.nowMs()) > limits.wallClockMs ||
+    made >= limits.modelCallCount
+  ) {
     throw new PlatformError("run_timeout");
   }
   const { modelCallId: id, process, requestedModel } = intent;

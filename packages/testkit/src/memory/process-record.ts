@@ -3,6 +3,7 @@ import { NO_USAGE, PlatformError } from "@signalbox/contract";
 import type { ProcessRecord } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
 import { writeModelSettled, writeToolFinished } from "./call-events.ts";
+import { isAlive } from "./alive.ts";
 import type { ProcessRow } from "./rows.ts";
 import { expireHolds } from "./suspension.ts";
 
@@ -30,12 +31,6 @@ export function memoryProcessRecord(db: MemoryDatabase): ProcessRecord {
         if (isAlive(db, process)) bury(db, db.processes.must(String(process)));
       }),
   };
-}
-
-/** Registered, and not declared dead. Whether its lease still runs is the sweep's question. */
-export function isAlive(db: MemoryDatabase, process: number): boolean {
-  const row = db.processes.get(String(process));
-  return row !== undefined && row.deadAtMs === null;
 }
 
 function sweep(db: MemoryDatabase, by: number): number {

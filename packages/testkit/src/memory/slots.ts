@@ -2,7 +2,7 @@
 import { PlatformError } from "@signalbox/contract";
 import { isCurrent } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
-import { isAlive } from "./process-record.ts";
+import { isAlive } from "./alive.ts";
 import type { RunRow, SlotRow } from "./rows.ts";
 
 export function slotOf(db: MemoryDatabase, tokenHash: string): SlotRow {

@@ -1,6 +1,13 @@
 /** A run that waits: suspended when patience ends, woken by what closes the last of its holds. */
 import { PlatformError } from "@signalbox/contract";
-import { nextGeneration, type DecideCommand, type Held, type HoldChange, type HoldRecord, type Suspension } from "@signalbox/core";
+import {
+  nextGeneration,
+  type DecideCommand,
+  type Held,
+  type HoldChange,
+  type HoldRecord,
+  type Suspension,
+} from "@signalbox/core";
 import { writeAudit } from "./audit.ts";
 import type { CallFacts, MemoryDatabase } from "./database.ts";
 import { writeRunEvent } from "./event-log.ts";
@@ -17,7 +24,9 @@ import { boundForIntent } from "./slots.ts";
 export function memoryHoldRecord(
   db: MemoryDatabase,
 ): HoldRecord & { decide(command: DecideCommand): Promise<HoldChange> } {
-  const presented = ({ conversationId, generation }: Held): CallFacts => ({ presented: { conversationId, generation } });
+  const presented = ({ conversationId, generation }: Held): CallFacts => ({
+    presented: { conversationId, generation },
+  });
   return {
     openHold: async (request) => {
       const { conversationId = "", generation = null } = db.slots.get(request.tokenHash) ?? {};

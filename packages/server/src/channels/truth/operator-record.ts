@@ -55,8 +55,7 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
       await askRecord(requests, LIFT_STOP, [tenantId, stopId, actorText(actor)]);
     },
     carryOut: (limit) => carryOut(parts.sweeps, live, limit),
-    fail: (command) =>
-      change(FAIL_RUN, [...scopeOf(command), command.runId, actorText(command.actor), command.force]),
+    fail: (command) => change(FAIL_RUN, [...scopeOf(command), command.runId, actorText(command.actor), command.force]),
     release: (command) => change(RELEASE_RUN, [...scopeOf(command), command.runId, actorText(command.actor)]),
   };
 }

@@ -15,7 +15,13 @@ import type { ExplainedFacts } from "@signalbox/core";
 import { canonicalJson } from "@signalbox/contract";
 import { actorText } from "../actor-text.ts";
 import { readRows, type Queryable } from "../record-call.ts";
-import { COUNT_OBLIGATIONS, noteRetry, obligationsOlderThan, retryFacts, runFacts } from "../statements/operator-statements.ts";
+import {
+  COUNT_OBLIGATIONS,
+  noteRetry,
+  obligationsOlderThan,
+  retryFacts,
+  runFacts,
+} from "../statements/operator-statements.ts";
 import { beyond } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";

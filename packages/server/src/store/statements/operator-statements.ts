@@ -145,7 +145,10 @@ export function obligationsOlderThan(
 }
 
 /** What a run that is answered again said, and whether calls of it forbid that. */
-export function retryFacts(runId: string, user: string | null): RawBuilder<{
+export function retryFacts(
+  runId: string,
+  user: string | null,
+): RawBuilder<{
   readonly conversationId: string;
   readonly state: string;
   readonly text: string;
@@ -163,7 +166,12 @@ export function retryFacts(runId: string, user: string | null): RawBuilder<{
 }
 
 /** Notes who had a run answered again. */
-export function noteRetry(note: { readonly tenantId: string; readonly actor: string; readonly runId: string; readonly facts: string }) {
+export function noteRetry(note: {
+  readonly tenantId: string;
+  readonly actor: string;
+  readonly runId: string;
+  readonly facts: string;
+}) {
   return sql`select signalbox.audit(${note.tenantId}, 'run_retried', ${note.actor}, r.conversation_id, r.id, null,
     ${note.facts}) from signalbox.run r where r.id = ${note.runId}`;
 }
