@@ -5,6 +5,8 @@ import {
   END_REASONS,
   ERROR_CODES,
   EVENT_SCHEMAS,
+  HOLD_KINDS,
+  HOLD_STATES,
   ID_PREFIX,
   OWNER_EVENT_TYPES,
   REVISIONS_PER_GENERATION,
@@ -12,6 +14,8 @@ import {
   RUN_STATES,
   RUN_STATUSES,
   runStatus,
+  STOP_KINDS,
+  STOP_SCOPES,
   TOOL_CALL_STATES,
   WHEN_BUSY,
 } from "@signalbox/contract";
@@ -78,6 +82,12 @@ const CODES = {
   database_unavailable: [503, "unavailable", true, "platform"],
   shutting_down: [503, "unavailable", true, "platform"],
   internal: [500, "internal", false, "platform"],
+  approval_changed: [409, "failed_precondition", false, "caller"],
+  hold_closed: [409, "failed_precondition", false, "caller"],
+  command_refused: [409, "failed_precondition", false, "caller"],
+  run_stopped: [410, "canceled", false, "policy"],
+  run_suspended: [410, "failed_precondition", false, "policy"],
+  operator_stopped: [403, "permission_denied", false, "policy"],
 };
 
 it("pins the error table", () => {
@@ -92,12 +102,18 @@ it("pins the error table", () => {
 
 it("pins the event types", () => {
   expect(Object.keys(EVENT_SCHEMAS).toSorted()).toEqual([
+    "hold.decided",
+    "hold.expired",
+    "hold.opened",
+    "hold.withdrawn",
     "queue.moved",
     "run.admitted",
     "run.finished",
     "run.phase",
     "run.recovered",
+    "run.resumed",
     "run.started",
+    "run.suspended",
     "text.completed",
     "text.delta",
     "text.retracted",
@@ -173,19 +189,44 @@ it("pins the closed lists of words", () => {
     "denied",
     "withdrawn",
   ]);
+  expect(HOLD_KINDS).toEqual([
+    "approval",
+    "input",
+    "client_tool",
+    "account",
+    "budget",
+    "job",
+    "operator",
+    "newer_worker",
+  ]);
+  expect(HOLD_STATES).toEqual(["open", "decided", "expired", "withdrawn"]);
+  expect(STOP_KINDS).toEqual(["pause", "stop"]);
+  expect(STOP_SCOPES).toEqual(["run", "conversation", "agent", "tenant"]);
   expect([...AUDIT_ACTIONS].toSorted()).toEqual([
     "agent_created",
     "api_key_created",
     "conversation_created",
+    "hold_decided",
+    "hold_decision_refused",
+    "hold_expired",
+    "hold_opened",
+    "hold_withdrawn",
     "message_completed",
     "message_received",
     "model_called",
     "model_settled",
     "run_admitted",
     "run_cancel_requested",
+    "run_failed",
     "run_recovered",
+    "run_released",
+    "run_resumed",
+    "run_retried",
     "run_started",
+    "run_suspended",
     "stale_refused",
+    "stop_created",
+    "stop_lifted",
     "tool_called",
     "tool_denied",
     "tool_settled",
@@ -200,6 +241,7 @@ it("pins the prefixes of ids and the room of a generation", () => {
     item: "itm",
     agent: "agt",
     hold: "hld",
+    stop: "stp",
     toolCall: "tc",
     modelCall: "mc",
     turn: "trn",

@@ -16,6 +16,8 @@ import {
   type RuntimeInfo,
 } from "@signalbox/contract";
 import { ConversationHandle } from "./conversation-handle.ts";
+import { queryOf, type ListOptions, type Page } from "./list.ts";
+import { Holds, OperatedRuns, StopList } from "./operators.ts";
 import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
 
@@ -31,22 +33,6 @@ export interface SignalboxOptions {
   readonly timeoutMs?: number;
 }
 
-/** Which page of a list. */
-export interface ListOptions {
-  /** 1 to 200. Default 50. */
-  readonly limit?: number;
-  /** `nextCursor` of the page before. Default: the first page. */
-  readonly cursor?: string;
-  /** By creation. Default `desc`. */
-  readonly order?: "asc" | "desc";
-}
-
-/** One page of a list; `nextCursor` is `null` on the last. */
-export interface Page<T> {
-  readonly data: readonly T[];
-  readonly nextCursor: string | null;
-}
-
 /** What a new agent is; fields with a default may be left out. */
 export type NewAgent = Pick<CreateAgent, "name" | "model"> & Partial<CreateAgent>;
 
@@ -58,8 +44,18 @@ export type NewAgent = Pick<CreateAgent, "name" | "model"> & Partial<CreateAgent
 export class Signalbox {
   readonly #transport: Transport;
 
+  /** What runs wait for, and decisions about it. */
+  readonly holds: Holds;
+  /** Pauses and stops of operators. */
+  readonly stops: StopList;
+  /** What operators ask of runs. */
+  readonly operate: OperatedRuns;
+
   constructor(options: SignalboxOptions | Transport) {
     this.#transport = options instanceof Transport ? options : new Transport(transportOptions(options));
+    this.holds = new Holds(this.#transport);
+    this.stops = new StopList(this.#transport);
+    this.operate = new OperatedRuns(this.#transport);
   }
 
   /** The same platform, seen and used as this end user. The key must have the right `assert_actor`. */
@@ -166,11 +162,4 @@ function transportOptions(options: SignalboxOptions): TransportOptions {
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   };
-}
-
-function queryOf(options: ListOptions & { readonly conversation?: string }): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(options)) if (value !== undefined) query.set(name, String(value));
-  const text = query.toString();
-  return text === "" ? "" : `?${text}`;
 }

@@ -77,6 +77,19 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
      values ($1, $2, 'n', 'p', decode(md5($1), 'hex'), '{}')`,
     [newId("apiKey"), tenantId],
   );
+  await process.gates.openHold({
+    tokenHash: bound.tokenHash,
+    process: process.incarnation,
+    holdId: newId("hold"),
+    kind: "input",
+    subject: {},
+    digest: null,
+    expiresInMs: null,
+  });
+  const stopId = newId("stop");
+  const actor = { keyId: "key_1", user: null, roles: [], units: [] };
+  const stop = { kind: "pause", scope: "tenant", subject: null, reason: null } as const;
+  await process.operators.createStop({ tenantId, actor, stopId, ...stop });
   await finishRun(ownership);
 }
 

@@ -12,8 +12,11 @@ import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { eventsCommand } from "./commands/events.ts";
 import { keysCommand } from "./commands/keys.ts";
+import { explainCommand, runVerbCommands } from "./commands/operate.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { statusCommand } from "./commands/status.ts";
+import { stopCommand } from "./commands/stop.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -25,6 +28,10 @@ const COMMANDS: readonly Command[] = [
   agentsCommand,
   conversationsCommand,
   runsCommand,
+  statusCommand,
+  explainCommand,
+  ...runVerbCommands,
+  stopCommand,
   eventsCommand,
   keysCommand,
   doctorCommand,
