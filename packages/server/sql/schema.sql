@@ -52,7 +52,8 @@ create table signalbox.conversation (
   leaf_position bigint not null default 0,
   leaf_digest bytea,
   created_at timestamp with time zone not null default signalbox.clock(),
-  updated_at timestamp with time zone not null default signalbox.clock()
+  updated_at timestamp with time zone not null default signalbox.clock(),
+  kept_sequence bigint not null default 0
 ) with (fillfactor=70);
 create unlogged table signalbox.database_start (
   singleton boolean not null default true,
@@ -204,7 +205,8 @@ create table signalbox.run (
   finished_at timestamp with time zone,
   cancel_cause text,
   suspended_at timestamp with time zone,
-  suspended_ms bigint not null default 0
+  suspended_ms bigint not null default 0,
+  log_kept text not null default 'whole'::text
 ) with (fillfactor=80);
 create table signalbox.slot (
   token_hash text not null,
@@ -286,6 +288,10 @@ create table signalbox.transcript_entry (
   digest bytea not null,
   cut boolean not null default false
 );
+create table signalbox.upkeep (
+  singleton boolean not null default true,
+  next_at timestamp with time zone not null default signalbox.clock()
+);
 
 alter table signalbox.agent add constraint agent_name_taken UNIQUE (tenant_id, name);
 alter table signalbox.agent add constraint agent_of_tenant UNIQUE (tenant_id, id);
@@ -341,6 +347,7 @@ alter table signalbox.process add constraint process_pkey PRIMARY KEY (incarnati
 alter table signalbox.run add constraint run_cancel_cause_check CHECK ((cancel_cause = ANY (ARRAY['user_cancel'::text, 'superseded'::text, 'operator_stop'::text])));
 alter table signalbox.run add constraint run_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.run add constraint run_ended CHECK (((state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) = ((reason IS NOT NULL) AND (finished_at IS NOT NULL))));
+alter table signalbox.run add constraint run_log_kept_check CHECK ((log_kept = ANY (ARRAY['whole'::text, 'closed'::text, 'gone'::text])));
 alter table signalbox.run add constraint run_owned CHECK (((state <> ALL (ARRAY['running'::text, 'finalizing'::text])) OR ((generation IS NOT NULL) AND (owner IS NOT NULL))));
 alter table signalbox.run add constraint run_pkey PRIMARY KEY (id);
 alter table signalbox.run add constraint run_position UNIQUE (conversation_id, "position");
@@ -373,6 +380,8 @@ alter table signalbox.transcript_entry add constraint transcript_entry_kind_chec
 alter table signalbox.transcript_entry add constraint transcript_entry_once UNIQUE (conversation_id, stream, entry_id, generation);
 alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIMARY KEY (conversation_id, "position");
 alter table signalbox.transcript_entry add constraint transcript_entry_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.upkeep add constraint upkeep_pkey PRIMARY KEY (singleton);
+alter table signalbox.upkeep add constraint upkeep_singleton_check CHECK (singleton);
 
 CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
@@ -382,16 +391,20 @@ CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state =
 CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
 CREATE INDEX hold_run_open ON signalbox.hold USING btree (run_id) WHERE (state = 'open'::text);
 CREATE INDEX hold_tenant ON signalbox.hold USING btree (tenant_id, id);
+CREATE INDEX idempotency_age ON signalbox.idempotency USING btree (created_at);
 CREATE INDEX model_call_open ON signalbox.model_call USING btree (run_id) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
 CREATE INDEX ownership_owner ON signalbox.ownership USING btree (owner) WHERE (owner IS NOT NULL);
 CREATE INDEX ownership_ready ON signalbox.ownership USING btree (runtime, ready_at) WHERE (ready_at IS NOT NULL);
 CREATE INDEX process_dead ON signalbox.process USING btree (incarnation) WHERE (dead_at IS NOT NULL);
+CREATE INDEX run_log_kept ON signalbox.run USING btree (finished_at) WHERE ((log_kept <> 'gone'::text) AND (finished_at IS NOT NULL));
+CREATE INDEX run_log_whole ON signalbox.run USING btree (finished_at) WHERE ((log_kept = 'whole'::text) AND (finished_at IS NOT NULL));
 CREATE UNIQUE INDEX run_one_active ON signalbox.run USING btree (conversation_id) WHERE (state = ANY (ARRAY['admitted'::text, 'running'::text, 'suspended'::text, 'finalizing'::text]));
 CREATE INDEX run_queue ON signalbox.run USING btree (conversation_id, "position") WHERE (state = 'queued'::text);
 CREATE INDEX run_tenant ON signalbox.run USING btree (tenant_id, id);
 CREATE INDEX run_unfinished ON signalbox.run USING btree (tenant_id, id) WHERE (finished_at IS NULL);
+CREATE INDEX slot_age ON signalbox.slot USING btree (created_at);
 CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
 CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scope, subject, kind) WHERE (lifted_at IS NULL);
 CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
@@ -442,6 +455,8 @@ alter table signalbox.tool_call enable row level security;
 alter table signalbox.tool_call force row level security;
 alter table signalbox.transcript_entry enable row level security;
 alter table signalbox.transcript_entry force row level security;
+alter table signalbox.upkeep enable row level security;
+alter table signalbox.upkeep force row level security;
 
 create policy own_tenant on signalbox.agent for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.agent for all to signalbox_run using (true) with check (true);
@@ -483,6 +498,7 @@ create policy own_tenant on signalbox.tool_call for all to signalbox_app using (
 create policy run_side on signalbox.tool_call for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.transcript_entry for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.transcript_entry for all to signalbox_run using (true) with check (true);
+create policy run_side on signalbox.upkeep for all to signalbox_run using (true) with check (true);
 
 grant insert, select, update on signalbox.agent to signalbox_app;
 grant select on signalbox.agent to signalbox_run;
@@ -495,10 +511,11 @@ grant insert, select, update on signalbox.conversation to signalbox_app;
 grant select, update on signalbox.conversation to signalbox_run;
 grant insert, select on signalbox.database_start to signalbox_run;
 grant insert, select on signalbox.event to signalbox_app;
-grant insert, select on signalbox.event to signalbox_run;
+grant delete, insert, select on signalbox.event to signalbox_run;
 grant insert, select, update on signalbox.hold to signalbox_app;
 grant insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
+grant delete, select, update on signalbox.idempotency to signalbox_run;
 grant insert, select on signalbox.message to signalbox_app;
 grant insert, select on signalbox.message to signalbox_run;
 grant select on signalbox.model_call to signalbox_app;
@@ -521,6 +538,7 @@ grant select, update on signalbox.tool_call to signalbox_app;
 grant insert, select, update on signalbox.tool_call to signalbox_run;
 grant delete, select, update on signalbox.transcript_entry to signalbox_app;
 grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
+grant insert, select, update on signalbox.upkeep to signalbox_run;
 
 CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
 CREATE TRIGGER run_not_stopped BEFORE INSERT ON signalbox.run FOR EACH ROW EXECUTE FUNCTION signalbox.refuse_stopped();
@@ -781,6 +799,17 @@ begin
     || ',"runId":' || signalbox.quoted(p_run)
     || ',"tenantId":' || signalbox.quoted(p_tenant)
     || ',"version":1}', 'UTF8'));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_upkeep(p_every_ms bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into signalbox.upkeep default values on conflict do nothing;
+  update signalbox.upkeep set next_at = signalbox.clock() + make_interval(secs => p_every_ms / 1000.0)
+  where next_at <= signalbox.clock();
+  return found;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.bind_slot(p_conversation text, p_generation bigint, p_token_hash text, p_worker text)
@@ -1110,6 +1139,48 @@ begin
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.empty_parts(p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run record;
+  v_last bigint;
+  v_count integer;
+  v_done integer := 0;
+begin
+  for v_run in
+    select r.id, r.conversation_id, r.cursor from signalbox.run r
+    where r.log_kept = 'whole' and r.finished_at is not null
+    order by r.finished_at limit p_limit
+    for update skip locked
+  loop
+    select e.sequence into v_last from signalbox.event e where e.run_id = v_run.id and e.type = 'run.finished';
+    with closed as materialized (
+      select e.item_id, max(e.sequence) as sequence from signalbox.event e
+      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
+        and e.run_id = v_run.id and e.type in ('text.completed', 'thinking.completed', 'text.retracted')
+      group by e.item_id
+    ), part as materialized (
+      select e.sequence from signalbox.event e
+      join closed on closed.item_id = e.item_id and closed.sequence > e.sequence
+      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
+        and e.run_id = v_run.id and e.type in ('text.delta', 'thinking.delta')
+        and e.data <> '{"offset":0,"text":""}'
+      order by e.sequence limit p_limit - v_done
+    )
+    update signalbox.event e set data = '{"offset":0,"text":""}'
+    from part where e.conversation_id = v_run.conversation_id and e.sequence = part.sequence;
+    get diagnostics v_count = row_count;
+    v_done := v_done + v_count;
+    exit when v_done >= p_limit;
+    update signalbox.run set log_kept = 'closed' where id = v_run.id;
+    v_done := v_done + 1;
+    exit when v_done >= p_limit;
+  end loop;
+  return v_done;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.end_from_outside(p_run signalbox.run, p_generation bigint, p_cause text, p_strikes boolean, p_actor text)
  RETURNS text
  LANGUAGE plpgsql
@@ -1232,6 +1303,48 @@ begin
   perform set_config('signalbox.tenant', p_tenant, true);
   return (select c.last_sequence from signalbox.conversation c
           where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.expire_events(p_age_ms bigint, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
+  v_run record;
+  v_place record;
+  v_keep bigint;
+  v_to bigint;
+  v_count integer;
+  v_done integer := 0;
+begin
+  for v_run in
+    select r.id, r.conversation_id from signalbox.run r
+    where r.log_kept <> 'gone' and r.finished_at < v_cutoff
+    order by r.finished_at limit p_limit
+    for update skip locked
+  loop
+    select c.kept_sequence, c.last_sequence into v_place from signalbox.conversation c
+    where c.id = v_run.conversation_id
+    for update skip locked;
+    continue when not found;
+    select coalesce(min(r.cursor), v_place.last_sequence) into v_keep from signalbox.run r
+    where r.conversation_id = v_run.conversation_id and (r.finished_at is null or r.finished_at >= v_cutoff);
+    v_to := least(v_keep, v_place.kept_sequence + p_limit - v_done);
+    if v_to > v_place.kept_sequence then
+      update signalbox.conversation set kept_sequence = v_to where id = v_run.conversation_id;
+      delete from signalbox.event e where e.conversation_id = v_run.conversation_id and e.sequence < v_to;
+      get diagnostics v_count = row_count;
+      v_done := v_done + v_count;
+    end if;
+    if v_to < v_keep then
+      return p_limit;
+    end if;
+    update signalbox.run set log_kept = 'gone' where id = v_run.id;
+    v_done := v_done + 1;
+    exit when v_done >= p_limit;
+  end loop;
+  return v_done;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.expire_hold(p_hold text)
@@ -1932,6 +2045,43 @@ begin
   end if;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.prune_keys(p_age_ms bigint, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_count integer;
+begin
+  delete from signalbox.idempotency i
+  using (
+    select k.tenant_id, k.key from signalbox.idempotency k
+    where k.created_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    order by k.created_at limit p_limit
+    for update skip locked) as old
+  where i.tenant_id = old.tenant_id and i.key = old.key;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.prune_slots(p_age_ms bigint, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
+  v_count integer;
+begin
+  delete from signalbox.slot s
+  using (
+    select u.token_hash from signalbox.slot u
+    where u.created_at < v_cutoff and u.run_id is null and (u.bound_at is null or u.bound_at < v_cutoff)
+    order by u.created_at limit p_limit
+    for update skip locked) as unused
+  where s.token_hash = unused.token_hash;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.put_hold(p_run signalbox.run, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
  RETURNS signalbox.hold
  LANGUAGE plpgsql
@@ -2005,6 +2155,32 @@ begin
     where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
     order by e.sequence
     limit p_limit;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.read_page(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer, p_bytes integer)
+ RETURNS TABLE(sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, more boolean)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_count integer := 0;
+  v_bytes integer := 0;
+begin
+  if signalbox.event_head(p_tenant, p_user, p_conversation) is null then
+    return;
+  end if;
+  for sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at in
+    select e.sequence, e.item_id, e.revision, e.type, e.run_id, e.turn_id, e.trace_id, e.generation, e.data, e.at
+    from signalbox.event e
+    where e.conversation_id = p_conversation and e.tenant_id = p_tenant and e.sequence > p_after
+    order by e.sequence
+    limit p_limit
+  loop
+    v_count := v_count + 1;
+    v_bytes := v_bytes + octet_length(data);
+    more := v_count = p_limit or v_bytes >= p_bytes;
+    return next;
+    exit when more;
+  end loop;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.reclaim(p_process integer, p_conversations text[], p_generations bigint[])

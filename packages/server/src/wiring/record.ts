@@ -1,5 +1,13 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
-import type { AdmissionRecord, GateRecord, HoldRecord, Log, OperatorRecord, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
+import type {
+  AdmissionRecord,
+  GateRecord,
+  HoldRecord,
+  Log,
+  OperatorRecord,
+  OwnershipRecord,
+  UpkeepRecord,
+} from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
@@ -46,7 +54,6 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly admission: AdmissionRecord;
   readonly ownership: OwnershipRecord;
   readonly processes: PostgresProcessRecord;
-  readonly gates: GateRecord;
   readonly upkeep: UpkeepRecord;
   readonly gates: GateRecord & HoldRecord;
   readonly operators: OperatorRecord;
