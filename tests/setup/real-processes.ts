@@ -71,12 +71,12 @@ export class RealProcess implements AsyncDisposable {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  async firstLine(): Promise<string> {
+  async firstLine(withinMs: number = READY_MS): Promise<string> {
     const { stdout } = this.child;
     if (stdout === null) throw new Error("the process has no standard output");
     const lines = createInterface({ input: stdout });
     const [line] = (await Promise.race([
-      once(lines, "line", { signal: AbortSignal.timeout(READY_MS) }),
+      once(lines, "line", { signal: AbortSignal.timeout(withinMs) }),
       once(this.child, "close").then(() => {
         const { exitCode, signalCode } = this.child;
         throw new Error(`the process ended (${exitCode ?? signalCode}) before it was ready:\n${this.#output}`);

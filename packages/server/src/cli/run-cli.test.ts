@@ -17,7 +17,19 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const COMMANDS = ["dev", "serve", "worker", "chat", "agents", "conversations", "runs", "events", "keys", "doctor"];
+const COMMANDS = [
+  "dev",
+  "serve",
+  "worker",
+  "chat",
+  "agents",
+  "conversations",
+  "runs",
+  "events",
+  "keys",
+  "doctor",
+  "demo",
+];
 
 const AGENT: Agent = {
   id: "agt_1",

@@ -8,6 +8,7 @@ import { EXIT, UsageError, type Command, type ExitCode } from "./command.ts";
 import { agentsCommand } from "./commands/agents.ts";
 import { chatCommand } from "./commands/chat.ts";
 import { conversationsCommand } from "./commands/conversations.ts";
+import { demoCommand } from "./commands/demo.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { eventsCommand } from "./commands/events.ts";
@@ -35,6 +36,7 @@ const COMMANDS: readonly Command[] = [
   eventsCommand,
   keysCommand,
   doctorCommand,
+  demoCommand,
 ];
 
 const CAUSE_LIMIT = 8;

@@ -1,0 +1,34 @@
+/**
+ * Takes a promise away on purpose, in the database of a demonstration and nowhere else: what keeps it there are
+ * functions of the record, and they are replaced by ones without the check.
+ */
+import { FUNCTION_DEFINITION } from "../../store/statements/catalog-statements.ts";
+import type { DemoStage } from "./demo-stage.ts";
+
+interface Edit {
+  readonly function: string;
+  readonly from: RegExp;
+  readonly to: string;
+}
+
+/** The three locks a stale engine meets at a gate: the generation, the slot that was unbound, the calls withdrawn. */
+const FENCE: readonly Edit[] = [
+  { function: "enter_gate", from: /v_generation <> v_slot\.generation\s+or\s+/, to: "" },
+  {
+    function: "unbind_slots",
+    from: /update signalbox\.slot/,
+    to: "return; update signalbox.slot",
+  },
+  { function: "withdraw_proposals", from: /update signalbox\.tool_call/, to: "return; update signalbox.tool_call" },
+];
+
+export async function breakFence(stage: DemoStage): Promise<void> {
+  for (const edit of FENCE) {
+    const [known] = await stage.query<{ readonly definition: string }>(FUNCTION_DEFINITION, [edit.function]);
+    const broken = known?.definition.replace(edit.from, edit.to);
+    if (known === undefined || broken === undefined || broken === known.definition) {
+      throw new Error(`${edit.function} is not what this sabotage was written for`);
+    }
+    await stage.query(broken);
+  }
+}

@@ -1,0 +1,5 @@
+/** What PostgreSQL knows of our functions. */
+export const FUNCTION_DEFINITION = `
+  select pg_get_functiondef(p.oid) as definition
+  from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+  where n.nspname = 'signalbox' and p.proname = $1`;
