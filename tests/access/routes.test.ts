@@ -76,6 +76,7 @@ const ACCESS: Readonly<Record<string, Access>> = {
     owner: "user",
     status: 200,
   },
+  listEvents: { right: "read", path: () => "/v1/events", owner: "nobody", status: 200 },
   listConversationRuns: {
     right: "read",
     path: ({ conversation }) => `/v1/conversations/${conversation}/runs`,

@@ -4,13 +4,16 @@ import {
   agentSchema,
   conversationPageSchema,
   conversationSchema,
+  eventPageSchema,
   infoSchema,
+  platformEventSchema,
   runPageSchema,
   runtimeListSchema,
   type ActorClaim,
   type Agent,
   type Conversation,
   type CreateAgent,
+  type EventPage,
   type Info,
   type Run,
   type RuntimeInfo,
@@ -31,6 +34,16 @@ export interface SignalboxOptions {
   readonly fetch?: typeof fetch;
   /** How long one attempt of a request may take, streams excepted. Default 60 000. */
   readonly timeoutMs?: number;
+}
+
+/** Which part of the feed. */
+export interface FeedOptions {
+  /** `nextCursor` of the page before. Default: the oldest event that is kept. */
+  readonly after?: string;
+  /** Only of this agent's conversations, by id or name. Default: of all. */
+  readonly agent?: string;
+  /** 1 to 200. Default 200. */
+  readonly limit?: number;
 }
 
 /** What a new agent is; fields with a default may be left out. */
@@ -79,6 +92,20 @@ export class Signalbox {
       runtimeListSchema.parse(body),
     );
     return page.data;
+  }
+
+  /**
+   * Events of all conversations, page by page, in an order in which none comes late: go on from `nextCursor`, also when
+   * there is nothing more yet. Types that this client does not know are left out. Errors: `invalid_cursor`, `not_found`
+   * (the agent).
+   */
+  feed(options: FeedOptions = {}): Promise<EventPage> {
+    const query = new URLSearchParams(
+      Object.entries(options).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    return this.#transport.json({ method: "GET", path: `/v1/events?${query}` }, (body) =>
+      eventPageSchema.parse(knownEvents(body)),
+    );
   }
 
   /** Agents: instructions, a model and tools under a name. */
@@ -162,4 +189,9 @@ function transportOptions(options: SignalboxOptions): TransportOptions {
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   };
+}
+
+function knownEvents(page: unknown): unknown {
+  if (typeof page !== "object" || page === null || !("data" in page) || !Array.isArray(page.data)) return page;
+  return { ...page, data: page.data.filter((event) => platformEventSchema.safeParse(event).success) };
 }

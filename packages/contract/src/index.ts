@@ -97,6 +97,7 @@ export {
 } from "./turn-input.ts";
 export { actorClaimSchema, type ActorClaim } from "./http/actor-claim.ts";
 export { pageQuerySchema, type PageQuery } from "./http/page.ts";
+export { eventPageSchema, type EventPage } from "./http/events.ts";
 export { errorObjectSchema, problemSchema, type Problem } from "./http/problem.ts";
 export {
   AGENT_NAME,

@@ -53,7 +53,8 @@ create table signalbox.conversation (
   leaf_digest bytea,
   created_at timestamp with time zone not null default signalbox.clock(),
   updated_at timestamp with time zone not null default signalbox.clock(),
-  kept_sequence bigint not null default 0
+  kept_sequence bigint not null default 0,
+  last_position xid8 not null default '0'::xid8
 ) with (fillfactor=70);
 create unlogged table signalbox.database_start (
   singleton boolean not null default true,
@@ -71,7 +72,8 @@ create table signalbox.event (
   trace_id text,
   generation bigint not null,
   data text not null,
-  at timestamp with time zone not null
+  at timestamp with time zone not null,
+  position xid8 not null default pg_current_xact_id()
 );
 create table signalbox.hold (
   id text not null,
@@ -386,6 +388,7 @@ alter table signalbox.upkeep add constraint upkeep_singleton_check CHECK (single
 CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
 CREATE INDEX conversation_participant ON signalbox.conversation USING btree (tenant_id, participant, id) WHERE (participant IS NOT NULL);
+CREATE INDEX event_feed ON signalbox.event USING btree (tenant_id, "position", conversation_id, sequence) WHERE (type <> ALL (ARRAY['text.delta'::text, 'thinking.delta'::text]));
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
 CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
 CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
@@ -698,18 +701,19 @@ begin
     where o.conversation_id = any (p_conversations) and r.id = any (p_runs)
       and r.generation = b.generation and r.state in ('running', 'finalizing')
   ), counted as (
-    update signalbox.conversation c set last_sequence = c.last_sequence + owned.count
+    update signalbox.conversation c set last_sequence = c.last_sequence + owned.count,
+      last_position = greatest(c.last_position, pg_current_xact_id())
     from owned
     where c.id = owned.conversation and c.id = any (p_conversations)
-    returning c.id, c.last_sequence as last, owned.count, owned.offset_before, owned.generation, owned.run,
-      owned.tenant_id, owned.trace_id
+    returning c.id, c.last_sequence as last, c.last_position as position, owned.count, owned.offset_before,
+      owned.generation, owned.run, owned.tenant_id, owned.trace_id
   ), written as (
     insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, turn_id,
-                                 trace_id, generation, data, at)
+                                 trace_id, generation, data, at, position)
     select counted.tenant_id, counted.id, counted.last - counted.count + n.n, p_items[counted.offset_before + n.n],
            p_revisions[counted.offset_before + n.n], p_types[counted.offset_before + n.n], counted.run,
            p_turns[counted.offset_before + n.n], counted.trace_id, counted.generation,
-           p_data[counted.offset_before + n.n], signalbox.clock()
+           p_data[counted.offset_before + n.n], signalbox.clock(), counted.position
     from counted cross join lateral generate_series(1, counted.count) as n(n)
   )
   select batch.conversation, counted.last
@@ -2157,6 +2161,48 @@ begin
     limit p_limit;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.read_feed(p_tenant text, p_user text, p_agent text, p_position xid8, p_after text, p_sequence bigint, p_limit integer, p_bytes integer)
+ RETURNS TABLE(place text, conversation_id text, sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, shown boolean, more boolean)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_event signalbox.event;
+  v_count integer := 0;
+  v_bytes integer := 0;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  for v_event in
+    select e.* from signalbox.event e
+    where e.tenant_id = p_tenant and e.type not in ('text.delta', 'thinking.delta')
+      and (e.position, e.conversation_id, e.sequence) > (p_position, p_after, p_sequence)
+      and e.position < pg_snapshot_xmin(pg_current_snapshot())
+    order by e.position, e.conversation_id, e.sequence
+    limit p_limit
+  loop
+    v_count := v_count + 1;
+    shown := exists (
+      select from signalbox.conversation c
+      where c.id = v_event.conversation_id and (p_user is null or c.participant = p_user)
+        and (p_agent is null or c.agent_id = p_agent));
+    v_bytes := v_bytes + case when shown then octet_length(v_event.data) else 0 end;
+    more := v_count = p_limit or v_bytes >= p_bytes;
+    place := v_event.position || '.' || v_event.conversation_id || '.' || v_event.sequence;
+    conversation_id := v_event.conversation_id;
+    sequence := v_event.sequence;
+    item_id := v_event.item_id;
+    revision := v_event.revision;
+    type := v_event.type;
+    run_id := v_event.run_id;
+    turn_id := v_event.turn_id;
+    trace_id := v_event.trace_id;
+    generation := v_event.generation;
+    data := case when shown then v_event.data end;
+    at := v_event.at;
+    return next;
+    exit when more;
+  end loop;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.read_page(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer, p_bytes integer)
  RETURNS TABLE(sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, more boolean)
  LANGUAGE plpgsql
@@ -2898,14 +2944,16 @@ CREATE OR REPLACE FUNCTION signalbox.write_event(p_run signalbox.run, p_generati
 AS $function$
 declare
   v_sequence bigint;
+  v_position xid8;
 begin
-  update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock()
+  update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock(),
+    last_position = greatest(last_position, pg_current_xact_id())
   where id = p_run.conversation_id
-  returning last_sequence into strict v_sequence;
+  returning last_sequence, last_position into strict v_sequence, v_position;
   insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, trace_id,
-                               generation, data, at)
+                               generation, data, at, position)
   values (p_run.tenant_id, p_run.conversation_id, v_sequence, p_item, signalbox.revision(p_generation, p_step), p_type,
-          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock());
+          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock(), v_position);
   return v_sequence;
 end $function$
 ;

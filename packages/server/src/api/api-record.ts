@@ -36,6 +36,13 @@ export function storedEvent(event: PlatformEvent): StoredEvent {
   return { sequence, type, runId, json: JSON.stringify(event) };
 }
 
+export interface FeedPage {
+  readonly rows: readonly (StoredEvent & { readonly cursor: string })[];
+  /** Where to go on; `null` while there has never been anything. */
+  readonly nextCursor: string | null;
+  readonly more: boolean;
+}
+
 /** Whose things a caller sees: the tenant's, narrowed to one end user when the caller speaks for one. */
 export interface Scope {
   readonly tenantId: string;
@@ -108,6 +115,11 @@ export interface ApiRecord {
     conversationId: string,
     range: { readonly after: number; readonly limit: number },
   ): Promise<{ readonly events: readonly StoredEvent[]; readonly more: boolean }>;
+  /** Events of all conversations after a place. Errors: `invalid_cursor`. */
+  feed(
+    scope: Scope,
+    range: { readonly after: string | null; readonly agentId: string | null; readonly limit: number },
+  ): Promise<FeedPage>;
   /** Pinned tools by `server/tool`; what is not pinned is absent. */
   tools(scope: Scope, references: readonly string[]): Promise<readonly PinnedTool[]>;
 }

@@ -2,6 +2,7 @@
 import type { Route } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
+import { eventRoutes } from "./routes/events.ts";
 import { holdRoutes } from "./routes/holds.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { operatorRoutes } from "./routes/operators.ts";
@@ -16,6 +17,7 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...agentRoutes(services),
     ...conversationRoutes(services),
     ...messageRoutes(services),
+    ...eventRoutes(services),
     ...runRoutes(services),
     ...holdRoutes(services),
     ...operatorRoutes(services),

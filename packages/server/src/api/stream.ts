@@ -65,7 +65,8 @@ export async function streamEvents(
   }
 }
 
-function stringHeaders(
+/** Headers that were set before the response was taken over. */
+export function stringHeaders(
   headers: ReturnType<RouteCall<unknown, unknown>["reply"]["getHeaders"]>,
 ): Readonly<Record<string, string>> {
   const strings: Record<string, string> = {};

@@ -51,6 +51,7 @@ export interface ConversationTable {
   readonly metadata: JsonColumn;
   readonly last_sequence: GivenByDatabase<number>;
   readonly kept_sequence: GivenByDatabase<number>;
+  readonly last_position: GivenByDatabase<string>;
   readonly leaf_entry: GivenByDatabase<string | null>;
   readonly leaf_position: GivenByDatabase<number>;
   readonly leaf_digest: GivenByDatabase<Buffer | null>;

@@ -14,6 +14,7 @@ import type { AnsweringCache } from "../store/queries/answering-cache.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import type { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import type { EventQueries } from "../store/queries/event-queries.ts";
+import type { FeedQueries } from "../store/queries/feed-queries.ts";
 import type { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import type { MessageQueries } from "../store/queries/message-queries.ts";
 import type { Page as RowPage, PageRequest } from "../store/queries/page.ts";
@@ -26,6 +27,7 @@ export interface Queries {
   readonly apiKeys: ApiKeyQueries;
   readonly conversations: ConversationQueries;
   readonly events: EventQueries;
+  readonly feed: FeedQueries;
   readonly idempotency: IdempotencyQueries;
   readonly messages: MessageQueries;
   readonly runs: RunQueries;
@@ -101,7 +103,7 @@ function conversations(queries: Queries): Pick<ApiRecord, "createConversation" |
   };
 }
 
-function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "events"> {
+function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "events" | "feed"> {
   return {
     async messages(scope, conversationId, page) {
       present(await queries.events.head(scope, conversationId));
@@ -120,6 +122,10 @@ function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "
         limit: range.limit,
       });
       return { events: events.map(storedEvent), more };
+    },
+    async feed(scope, range) {
+      const { events, nextCursor, more } = await queries.feed.read(scope, range);
+      return { rows: events.map(({ cursor, event }) => ({ ...storedEvent(event), cursor })), nextCursor, more };
     },
   };
 }

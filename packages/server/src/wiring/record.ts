@@ -27,6 +27,7 @@ import { AnsweringQueries } from "../store/queries/answering-queries.ts";
 import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../store/queries/conversation-queries.ts";
 import { EventQueries } from "../store/queries/event-queries.ts";
+import { FeedQueries } from "../store/queries/feed-queries.ts";
 import { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import { MessageQueries } from "../store/queries/message-queries.ts";
 import { OperatorQueries } from "../store/queries/operator-queries.ts";
@@ -134,6 +135,7 @@ function queriesOf(pools: StorePools): Queries {
     apiKeys: new ApiKeyQueries(tenants, pools.run),
     conversations: new ConversationQueries(tenants),
     events: new EventQueries(pools.app),
+    feed: new FeedQueries(pools.app),
     idempotency: new IdempotencyQueries(tenants),
     messages: new MessageQueries(tenants),
     runs: new RunQueries(tenants),

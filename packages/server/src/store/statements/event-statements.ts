@@ -9,3 +9,10 @@ export const READ_PAGE = {
   text: `select sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data, at, more
     from signalbox.read_page($1, $2, $3, $4, $5, $6)`,
 } as const;
+
+export const READ_FEED = {
+  name: "read_feed",
+  text: `select place, conversation_id, sequence, item_id, revision, type, run_id, turn_id, trace_id, generation, data,
+      at, shown, more
+    from signalbox.read_feed($1, $2, $3, $4, $5, $6, $7, $8)`,
+} as const;
