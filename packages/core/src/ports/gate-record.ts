@@ -169,8 +169,11 @@ export interface GateRecord {
    */
   denyToolCall(denial: ToolDenial): Promise<void>;
   settleToolCall(settlement: ToolSettlement): Promise<void>;
-  /** Those of these runs that somebody has cancelled, whether or not they have ended by now. */
-  cancelledRuns(runIds: readonly RunId[]): Promise<readonly RunId[]>;
+  /**
+   * Those of these runs that somebody has cancelled, whether or not they have ended by now; with `forMs`, only those
+   * whose cancel is older than that.
+   */
+  cancelledRuns(runIds: readonly RunId[], forMs?: number): Promise<readonly RunId[]>;
   /** Appends under the bound generation. Returns the last entry id of the main stream. */
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
   /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */

@@ -25,6 +25,7 @@ export interface OpenCallsOptions {
   readonly recheckEveryMs: number;
 }
 
+const ORDERLY_END_MS = 1_000;
 /** Slots looked at together, so that many open streams do not queue up in the database pool at once. */
 const RECHECKED_TOGETHER = 16;
 
@@ -98,13 +99,23 @@ export class OpenCalls implements AsyncDisposable {
     }
   }
 
+  /**
+   * What must be known is cut as soon as a cancel is marked. The owner's own calls get a moment in which their engine
+   * ends them in order; after it nothing of a run that is to end goes on, whoever still listens.
+   */
   async #cutCancelled(): Promise<void> {
-    const runIdOf = (call: OpenCall) => (isOwners(call) || call.runId === null ? [] : [call.runId]);
-    const runIds = [...new Set([...this.#calls].flatMap(runIdOf))];
+    await Promise.all([
+      this.#cutCancelledOf((call) => !isOwners(call), 0),
+      this.#cutCancelledOf(isOwners, ORDERLY_END_MS),
+    ]);
+  }
+
+  async #cutCancelledOf(which: (call: OpenCall) => boolean, forMs: number): Promise<void> {
+    const runIds = [...new Set([...this.#calls].filter(which).flatMap((call) => call.runId ?? []))];
     if (runIds.length === 0) return;
     // As below: a record that cannot be read is no reason to cut.
-    const cancelled = new Set<RunId | null>(await this.#options.record.cancelledRuns(runIds).catch(() => []));
-    this.#cut((call) => cancelled.has(call.runId), "run_cancelled");
+    const cancelled = new Set<RunId | null>(await this.#options.record.cancelledRuns(runIds, forMs).catch(() => []));
+    this.#cut((call) => which(call) && cancelled.has(call.runId), "run_cancelled");
   }
 
   async #recheck(tokenHash: string): Promise<void> {

@@ -50,8 +50,8 @@ export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecor
     openHold: (request) => openHold(parts, request),
     isHoldOver: ({ holdId, generation }) => askRecord<boolean>(parts.database, HOLD_OVER, [holdId, generation]),
     suspend: (held) => suspendHeld(parts, held),
-    cancelledRuns: async (runIds) =>
-      (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds])).map(({ id }) => id),
+    cancelledRuns: async (runIds, forMs = 0) =>
+      (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds, forMs])).map(({ id }) => id),
     appendTranscript: (tokenHash, rows) => parts.transcript.appendTranscript(tokenHash, rows),
     loadTranscript: (tokenHash) => parts.transcript.loadTranscript(tokenHash),
   };

@@ -55,7 +55,8 @@ export const CANCELLED = {
 
 export const CANCELLED_RUNS = {
   name: "cancelled_runs",
-  text: `select id from signalbox.run where id = any($1) and cancel_requested_at is not null`,
+  text: `select id from signalbox.run where id = any($1)
+    and cancel_requested_at <= signalbox.clock() - make_interval(secs => $2 / 1000.0)`,
 } as const;
 
 export const HISTORY_BEFORE = {
