@@ -19,7 +19,7 @@ proves("INV-01", {
 
 proves("INV-02", {
   title: "every acknowledged message ends with a reason, whatever dies and whatever is lost",
-  sabotages: ["stranded_queue"],
+  sabotages: ["stranded_queue", "decided_in_vain"],
   ...inEveryHistory("INV-02"),
 });
 

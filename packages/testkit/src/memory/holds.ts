@@ -70,6 +70,5 @@ export function closeHold(
 
 /** The run ends: nobody is asked any more. */
 export function withdrawHolds(db: MemoryDatabase, run: RunRow): void {
-  if (db.sabotage === "hold_left_open") return;
   for (const hold of openHolds(db, run.id)) closeHold(db, hold, { state: "withdrawn" });
 }

@@ -28,8 +28,6 @@ export const SABOTAGES = [
   "effect_repeated",
   /** The last hold of a run is decided, and nobody wakes the run. */
   "decided_in_vain",
-  /** A run ends, and what it waited for stays open. */
-  "hold_left_open",
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;

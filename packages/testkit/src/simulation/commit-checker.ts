@@ -145,6 +145,8 @@ function checkRuns(books: Books, commit: Commit): void {
     for (const run of runs.filter((each) => isTerminal(each.state))) {
       const eventCount = books.finished.get(run.id)?.eventCount ?? 0;
       if (eventCount === 0) books.report("INV-08", `${run.id} is ${run.state} without a terminal event`);
+      const left = books.db.holds.where((hold) => hold.runId === run.id && hold.state === "open");
+      if (left.length > 0) books.report("INV-08", `${run.id} is ${run.state} and still waits for ${left[0]?.id}`);
     }
   }
 }

@@ -53,6 +53,8 @@ const REPEATABLE: ReadonlySet<string> = new Set([
   "seal",
   "finish",
   "release",
+  "open_hold",
+  "decide_hold",
   "heartbeat",
   "sweep",
   "settle_model_call",

@@ -1,7 +1,7 @@
 /** Gates as thin as they can be: an intent before, an outcome after, and in between the effect on the world outside. */
 import { createHash } from "node:crypto";
-import { makeId, NO_USAGE, PlatformError, uuidV7Bytes, type ModelCallId } from "@signalbox/contract";
-import { judgeToolCall, type GateRecord, type Proposal, type TranscriptRow } from "@signalbox/core";
+import { makeId, NO_USAGE, PlatformError, uuidV7Bytes, type HoldId, type ModelCallId } from "@signalbox/contract";
+import { judgeToolCall, type GateRecord, type HoldRecord, type Proposal, type TranscriptRow } from "@signalbox/core";
 import type { Snapshot } from "@signalbox/contract";
 import { collect } from "./collect.ts";
 import type { Machine } from "./machine.ts";
@@ -21,6 +21,7 @@ export interface PlannedCall {
 
 export interface GatesOptions {
   readonly record: GateRecord;
+  readonly holds: HoldRecord;
   readonly machine: Machine;
   /** This process's incarnation while it is sure of its lease. */
   readonly process: () => number | null;
@@ -59,6 +60,22 @@ export class SimGates {
       throw thrown;
     }
     return modelCallId;
+  }
+
+  /** Asks a person, once: the same hold however often the turn is run. Answers whether nothing keeps the run. */
+  async ask(tokenHash: string, holdId: HoldId): Promise<boolean> {
+    const process = this.#process();
+    const request = {
+      tokenHash,
+      process,
+      holdId,
+      kind: "input",
+      subject: {},
+      digest: null,
+      expiresInMs: null,
+    } as const;
+    const { holds } = this.#options;
+    return holds.isHoldOver(await holds.openHold(request));
   }
 
   /** An engine's connection is gone: what it had open is cut, and closed as such. */

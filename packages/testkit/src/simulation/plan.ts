@@ -8,6 +8,8 @@ export interface PlannedMessage {
   readonly calls: readonly PlannedCall[];
   /** The step ends after this message, and the engine asks to continue. */
   readonly thenContinue: boolean;
+  /** A person is asked before it. */
+  readonly asks: boolean;
 }
 
 export interface Plan {
@@ -34,6 +36,7 @@ export function planOf({ runId, seed, plain }: PlanOptions): Plan {
       chunks: Array.from({ length: random.between(2, 5) }, (_unused, part) => `part ${index}.${part} `),
       calls: last ? [] : callsOf(random, { runId, index, plain }),
       thenContinue: !plain && !last && random.chance(0.2),
+      asks: !plain && random.chance(0.15),
     };
   });
   return {

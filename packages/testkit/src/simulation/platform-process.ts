@@ -5,6 +5,7 @@ import {
   createSupervisor,
   type AdmissionFlow,
   type LiveChannel,
+  type OperatorRecord,
   type Supervisor,
 } from "@signalbox/core";
 import type { MemoryDatabase } from "../memory/database.ts";
@@ -46,6 +47,7 @@ export class PlatformProcess {
   readonly options: ProcessOptions;
   readonly supervisor: Supervisor;
   readonly admission: AdmissionFlow;
+  readonly decide: OperatorRecord["decide"];
   /** Incarnations whose presence hangs on this process. */
   readonly incarnations: number[] = [];
   readonly #host: SimHost;
@@ -83,7 +85,18 @@ export class PlatformProcess {
     );
     this.admission = createAdmission({ ...machine, record: record.admission, handover: this.supervisor, live });
     const process = (): number | null => this.supervisor.process();
-    this.#gates = new SimGates({ record: record.gates, machine, process, onEffect: host.onEffect });
+    this.decide = async (command) => {
+      const change = await record.holds.decide(command);
+      if (change.ready) live.ringSupervisors();
+      return change;
+    };
+    this.#gates = new SimGates({
+      record: record.gates,
+      holds: record.holds,
+      machine,
+      process,
+      onEffect: host.onEffect,
+    });
   }
 
   /** Starts as often as it takes: the record may be away. */

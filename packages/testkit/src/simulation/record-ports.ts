@@ -1,10 +1,19 @@
 /** The memory record as one process reaches it: every method is a call over the network. */
-import type { AdmissionRecord, GateRecord, Ownership, OwnershipRecord, ProcessRecord } from "@signalbox/core";
+import type {
+  AdmissionRecord,
+  GateRecord,
+  HoldRecord,
+  OperatorRecord,
+  Ownership,
+  OwnershipRecord,
+  ProcessRecord,
+} from "@signalbox/core";
 import { memoryAdmissionRecord } from "../memory/admission-record.ts";
 import type { MemoryDatabase } from "../memory/database.ts";
 import { memoryGateRecord } from "../memory/gate-record.ts";
 import { memoryOwnershipRecord } from "../memory/ownership-record.ts";
 import { memoryProcessRecord } from "../memory/process-record.ts";
+import { memoryHoldRecord } from "../memory/suspension.ts";
 import { collect } from "./collect.ts";
 import type { Network } from "./network.ts";
 import type { Life } from "./scheduler.ts";
@@ -14,6 +23,7 @@ export interface RecordPorts {
   readonly ownership: OwnershipRecord;
   readonly processes: ProcessRecord;
   readonly gates: GateRecord;
+  readonly holds: HoldRecord & Pick<OperatorRecord, "decide">;
 }
 
 export interface RecordPortsOptions {
@@ -29,6 +39,7 @@ export function recordPorts({ db, network, life, onRegistered }: RecordPortsOpti
   const admission = memoryAdmissionRecord(db);
   const ownership = memoryOwnershipRecord(db);
   const processes = memoryProcessRecord(db);
+  const holds = memoryHoldRecord(db);
   const far = (near: Ownership): Ownership => farOwnership(near, call);
   return {
     admission: {
@@ -53,6 +64,12 @@ export function recordPorts({ db, network, life, onRegistered }: RecordPortsOpti
       unregister: (process) => call("unregister", () => processes.unregister(process)),
     },
     gates: farGates(memoryGateRecord(db), call),
+    holds: {
+      openHold: (request) => call("open_hold", () => holds.openHold(request)),
+      isHoldOver: (kept) => call("hold_over", () => holds.isHoldOver(kept)),
+      suspend: (held) => call("suspend", () => holds.suspend(held)),
+      decide: (command) => call("decide_hold", () => holds.decide(command)),
+    },
   };
 }
 

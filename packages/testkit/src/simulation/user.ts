@@ -1,5 +1,5 @@
 /** People who send messages and cancel runs, and who ask again with the same key until they are answered. */
-import { PlatformError, type Actor } from "@signalbox/contract";
+import { PlatformError, type Actor, type HoldId } from "@signalbox/contract";
 import type { Admission, AgentRevision } from "@signalbox/core";
 import type { Network } from "./network.ts";
 import type { PlatformProcess } from "./platform-process.ts";
@@ -56,6 +56,23 @@ export class SimUser {
         });
       });
     }
+  }
+
+  /** Somebody decides what a run waits for, sooner or later. */
+  decideLater(holdId: HoldId): void {
+    const { random, scheduler } = this.#options;
+    scheduler.after(random.chance(0.3) ? random.between(2_000, 12_000) : random.between(0, 400), this.#life, () => {
+      const command = {
+        tenantId: TENANT,
+        actor: SIM_ACTOR,
+        holdId,
+        decision: "respond",
+        response: 1,
+        digest: null,
+      } as const;
+      // Refused where the run has ended meanwhile.
+      this.#until((process) => process.decide(command)).catch(() => undefined);
+    });
   }
 
   async #send(sent: Sent): Promise<void> {

@@ -2,7 +2,7 @@
  * A worker process with a scripted engine. It plays the plan of a run: asks the model gate, streams, asks the tool gate,
  * keeps its transcript. It can die, be cut off from its supervisor and go on, or be slow to hear that it should stop.
  */
-import { makeId, PlatformError, uuidV7Bytes } from "@signalbox/contract";
+import { makeId, PlatformError, uuidV7Bytes, type HoldId } from "@signalbox/contract";
 import type { SessionRequest, StepRequest, StepResult, TranscriptRow, WorkerEvent } from "@signalbox/core";
 import type { Faults } from "./faults.ts";
 import type { SimGates } from "./gates.ts";
@@ -95,6 +95,9 @@ export class SimWorker {
     for (let index = begin; index < plan.messages.length; index += 1) {
       const message = plan.messages[index];
       if (message === undefined) break;
+      if (message.asks && !(await this.#gate((gates) => gates.ask(session.tokenHash, holdOf(request.runId, index))))) {
+        return { ...this.#resultOf(session, "hold_required"), stopReason: String(index) };
+      }
       const done = await this.#playMessage(session, { message, index, runId: request.runId }, say);
       if (!done) return this.#resultOf(session, "interrupted");
       if (message.thenContinue) return { ...this.#resultOf(session, "continue"), stopReason: String(index + 1) };
@@ -193,4 +196,9 @@ export class SimWorker {
     const { clock, randomness } = this.#options.machine;
     return makeId("item", uuidV7Bytes(clock.nowMs(), randomness.bytes(10)));
   }
+}
+
+/** Named by the run and the place in its plan, so that a turn that is run again asks nothing twice. */
+function holdOf(runId: string, index: number): HoldId {
+  return makeId("hold", Buffer.from(`${runId.slice("run_".length, -2)}${String(index).padStart(2, "0")}`, "hex"));
 }

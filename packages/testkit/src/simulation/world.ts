@@ -2,6 +2,7 @@
 import { makeId, uuidV7Bytes, type LiveDelta } from "@signalbox/contract";
 import type { LiveChannel } from "@signalbox/core";
 import { MemoryDatabase } from "../memory/database.ts";
+import type { HoldRow } from "../memory/rows.ts";
 import type { Sabotage } from "../memory/sabotage.ts";
 import { watchCommits } from "./commit-checker.ts";
 import type { Faults } from "./faults.ts";
@@ -53,6 +54,12 @@ export class World {
       sabotage,
     });
     this.db.watch((commit) => this.#tell(null, () => tellCommit(commit)));
+    this.db.watch(({ changes }) => {
+      for (const { table, before, after } of changes) {
+        // The journal keeps rows as unknown; the table's name says what they are.
+        if (table === "hold" && before === null) this.user.decideLater((after as HoldRow).id);
+      }
+    });
     watchCommits(this.db, (invariant, detail) => this.report(invariant, detail));
     this.network = new Network({ scheduler, faults, crash: (life) => this.#crash(life), tell: this.#tell });
     this.user = new SimUser({
