@@ -38,9 +38,6 @@ function checkEndings({ db, sent, report }: Rest): void {
     const endings = db
       .eventsOf(run.conversationId)
       .filter((event) => event.type === "run.finished" && event.runId === run.id);
-    const left = db.holds.where((hold) => hold.runId === run.id && hold.state === "open");
-    if (isTerminal(run.state) && left.length > 0)
-      report("INV-08", `${key} ended and still waits for ${left.length} holds`);
     if (isTerminal(run.state) && endings.length !== 1) report("INV-08", `${key} has ${endings.length} terminal events`);
   }
 }
