@@ -187,6 +187,9 @@ function command(record: BenchRecord, place: Place): AdmitCommand {
     traceId: randomBytes(16).toString("hex"),
     idempotency: { key: randomBytes(8).toString("hex"), bodyHash: "b" },
     queueLimit: 20,
+    minuteLimit: 1_000_000,
+    tenantLimit: 1_000_000,
+    steerable: [],
     claimFor: record.process,
   };
 }

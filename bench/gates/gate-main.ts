@@ -120,6 +120,9 @@ async function startRun(): Promise<void> {
     traceId: randomBytes(16).toString("hex"),
     idempotency: null,
     queueLimit: 1,
+    minuteLimit: 1_000_000,
+    tenantLimit: 1_000_000,
+    steerable: [],
     claimFor: incarnation,
   });
   if (claim === null) throw new Error("the run was not claimed");

@@ -50,6 +50,13 @@ const ACCESS: Readonly<Record<string, Access>> = {
     owner: "tenant",
     status: 201,
   },
+  forkConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/fork`,
+    body: () => ({}),
+    owner: "user",
+    status: 201,
+  },
   listConversations: { right: "read", path: () => "/v1/conversations", owner: "nobody", status: 200 },
   getConversation: {
     right: "read",

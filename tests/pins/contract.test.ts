@@ -48,6 +48,8 @@ const CODES = {
   model_unknown: [422, "failed_precondition", false, "caller"],
   tool_unknown: [422, "failed_precondition", false, "caller"],
   queue_full: [429, "resource_exhausted", true, "caller"],
+  message_rate_exceeded: [429, "resource_exhausted", true, "caller"],
+  too_many_runs: [429, "resource_exhausted", true, "caller"],
   SDK_UNAVAILABLE: [422, "failed_precondition", false, "platform"],
   stale_generation: [410, "failed_precondition", false, "platform"],
   slot_unknown: [410, "unauthenticated", false, "platform"],

@@ -1,7 +1,14 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
 import { makeId, uuidV7Bytes, type HoldKind, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
-import { createAdmission, createOperators, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
+import {
+  createAdmission,
+  createOperators,
+  LIMITS,
+  type LiveSubscription,
+  type Log,
+  type Ownership,
+} from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
@@ -240,10 +247,12 @@ function servicesOf(parts: {
       record: record.admission,
       handover: null,
       live: record.live,
+      steerable: () => steerable(runtimes),
       clock: systemClock,
       randomness: systemRandomness,
       digest: systemDigest,
     }),
+    admissionLimits: LIMITS,
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
     operators: createOperators({ record: record.operators, live: record.live }),
     operatorView: createOperatorView(record.operatorQueries),
@@ -261,6 +270,10 @@ function servicesOf(parts: {
     version: VERSION,
     stopping,
   };
+}
+
+function steerable(runtimes: readonly RuntimeInfo[]): readonly string[] {
+  return runtimes.filter(({ capabilities }) => capabilities.includes("steering")).map(({ name }) => name);
 }
 
 function logInto(lines: LoggedLine[]): Log {

@@ -44,7 +44,17 @@ const RUN: Run = {
 };
 
 function message(id: string, role: Message["role"], content: string): Message {
-  return { id, conversationId: "cnv_1", runId: "run_1", role, content, partial: false, metadata: {}, createdAt: AT };
+  return {
+    id,
+    conversationId: "cnv_1",
+    runId: "run_1",
+    role,
+    content,
+    partial: false,
+    struck: false,
+    metadata: {},
+    createdAt: AT,
+  };
 }
 
 const ACCEPTED: AcceptedMessage = {

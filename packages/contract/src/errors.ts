@@ -75,6 +75,10 @@ export const ERROR_CODES = {
   model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),
   tool_unknown: caller(422, "failed_precondition", "There is no tool of this name."),
   queue_full: passing(caller(429, "resource_exhausted", "Too many messages are waiting in this conversation.")),
+  message_rate_exceeded: passing(
+    caller(429, "resource_exhausted", "This conversation is sent more messages a minute than it may be."),
+  ),
+  too_many_runs: passing(caller(429, "resource_exhausted", "Too many runs of this tenant are open.")),
   SDK_UNAVAILABLE: platform(422, "failed_precondition", "The Claude Agent SDK is not installed on a connected worker."),
   stale_generation: platform(410, "failed_precondition", "This owner no longer owns the conversation."),
   slot_unknown: platform(410, "unauthenticated", "This slot token is not bound to a run."),

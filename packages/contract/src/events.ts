@@ -65,6 +65,11 @@ export const EVENT_SCHEMAS = {
     reason: z.enum(END_REASONS),
     error: errorObjectSchema.nullable(),
     messageId: z.string().nullable(),
+    /**
+     * Present when a rollback was asked for. `struck`: the turn no longer counts. `interrupted`: a call with an effect
+     * had left in it, which cannot be undone, so it was only ended.
+     */
+    rollback: z.enum(["struck", "interrupted"]).optional(),
   }),
   "turn.composed": event("turn.composed", "TurnComposedEvent", {
     snapshotHash: z.string(),
@@ -122,7 +127,13 @@ export const EVENT_SCHEMAS = {
   }),
   "hold.expired": event("hold.expired", "HoldExpiredEvent", { holdId: z.string(), kind: z.enum(HOLD_KINDS) }),
   "hold.withdrawn": event("hold.withdrawn", "HoldWithdrawnEvent", { holdId: z.string(), kind: z.enum(HOLD_KINDS) }),
-  "queue.moved": event("queue.moved", "QueueMovedEvent", { messageId: z.string(), position: z.int().min(0) }),
+  "queue.moved": event("queue.moved", "QueueMovedEvent", {
+    messageId: z.string(),
+    /** Runs before it; 0 once it has left the line. */
+    position: z.int().min(0),
+    /** Present when it left the line because this run took it in. */
+    mergedInto: z.string().optional(),
+  }),
 } as const;
 
 /** Types of events, `noun.verb`. */

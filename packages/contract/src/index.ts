@@ -37,7 +37,9 @@ export {
 export { clip, wellFormed, wellFormedJson, type Json } from "./text.ts";
 export {
   AUDIT_ACTIONS,
+  CANCEL_CAUSES,
   CONTAINMENT_GRADES,
+  DEFAULT_WHEN_BUSY,
   EFFECT_CLASSES,
   END_REASONS,
   HOLD_KINDS,
@@ -56,6 +58,7 @@ export {
   WHEN_BUSY,
   type Actor,
   type AuditAction,
+  type CancelCause,
   type ContainmentGrade,
   type EffectClass,
   type EndReason,
@@ -114,8 +117,10 @@ export {
   conversationPageSchema,
   conversationSchema,
   createConversationSchema,
+  forkConversationSchema,
   type Conversation,
   type CreateConversation,
+  type ForkConversation,
 } from "./http/conversations.ts";
 export {
   messagePageSchema,

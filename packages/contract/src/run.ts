@@ -77,10 +77,20 @@ export function isTerminal(state: RunState): state is TerminalState {
   return TERMINAL_STATES.some((terminal) => terminal === state);
 }
 
-/** What a message asks for when it finds a run active. This release serves `enqueue` (the default) and `reject`. */
+/**
+ * What a message does when it finds a run active: wait in line; be refused; end the run and keep what it said; end it and
+ * strike its turn; or be handed to its engine. Its place in line it has in any case.
+ */
 export const WHEN_BUSY = ["enqueue", "reject", "interrupt", "rollback", "steer"] as const;
 /** What happens to a message that finds a run active. */
 export type WhenBusy = (typeof WHEN_BUSY)[number];
+/** What a message does where neither it nor its agent says. */
+export const DEFAULT_WHEN_BUSY: WhenBusy = "enqueue";
+
+/** Reasons for which a run is ended from outside although its turn could go on. */
+export const CANCEL_CAUSES = ["user_cancel", "superseded", "operator_stop"] as const satisfies readonly EndReason[];
+/** Why a run was ended from outside. */
+export type CancelCause = (typeof CANCEL_CAUSES)[number];
 
 /**
  * How the transcript was found at the start of a turn: `fresh` (there was none yet), `native` (it continues as it

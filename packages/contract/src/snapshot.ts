@@ -2,7 +2,7 @@
  * The frozen, hashed configuration a run works with. Canonical bytes are RFC 8785 (JCS) over a value made only of
  * strings, integers, booleans, null, arrays and objects, so that any language gets the same hash.
  */
-import type { EffectClass } from "./run.ts";
+import { DEFAULT_WHEN_BUSY, type EffectClass, type WhenBusy } from "./run.ts";
 
 /** The runtime of an agent that names none, and of snapshots of older releases. */
 export const DEFAULT_RUNTIME = "langgraph";
@@ -36,6 +36,8 @@ export interface Snapshot {
   readonly tools: readonly SnapshotTool[];
   /** Bounds of one run, as counted by the gates. */
   readonly limits: { readonly modelCallCount: number; readonly toolCallCount: number; readonly wallClockMs: number };
+  /** What a message does to an active run where it does not say itself; absent at its default, `enqueue`. */
+  readonly whenBusy?: WhenBusy;
 }
 
 /**
@@ -43,8 +45,12 @@ export interface Snapshot {
  * field added later does not change the hash of an older snapshot.
  */
 export function snapshotHashText(snapshot: Snapshot): string {
-  const { runtime, ...rest } = snapshot;
-  return canonicalJson(runtime === DEFAULT_RUNTIME ? rest : { ...rest, runtime });
+  const { runtime, whenBusy = DEFAULT_WHEN_BUSY, ...rest } = snapshot;
+  return canonicalJson({
+    ...rest,
+    ...(runtime === DEFAULT_RUNTIME ? {} : { runtime }),
+    ...(whenBusy === DEFAULT_WHEN_BUSY ? {} : { whenBusy }),
+  });
 }
 
 /**

@@ -53,6 +53,8 @@ export type {
   OwnershipRecord,
   ProcessRecord,
   Seal,
+  SteeredMessage,
+  SteeringOffer,
   Suspension,
   VisibleItem,
 } from "./ports/ownership-record.ts";

@@ -33,7 +33,7 @@ class LanggraphExecutor implements Executor {
       version: this.#version ?? "",
       available: this.#version !== null,
       problem: this.#version === null ? `The package ${LIBRARY} is not installed.` : "",
-      capabilities: ["streaming", "tools", "parallel_tools", "interrupt", "native_resume", "rebuild"],
+      capabilities: ["streaming", "tools", "parallel_tools", "interrupt", "steering", "native_resume", "rebuild"],
     });
   }
 

@@ -48,10 +48,14 @@ export function buildGraph(parts: GraphParts) {
   const model = async (state: typeof State.State, config: RunnableConfig) => {
     const scope = parts.scope();
     const ahead = scope.takeAhead(state.messages.length);
-    const message = await (ahead ?? parts.model.call(state.messages, scope, config.signal ?? scope.signal));
+    // What was asked ahead has its input already; a later call takes along what has come in.
+    const taken = ahead === null ? await scope.takeAlong() : [];
+    const asked = [...state.messages, ...taken];
+    const message = await (ahead ?? parts.model.call(asked, scope, config.signal ?? scope.signal));
+    scope.keepTaken();
     // Until here there was only the input; from here on the graph stands still until the transcript has it.
     parts.saver.release();
-    const update = { messages: [parts.model.stored(message)] };
+    const update = { messages: [...taken, parts.model.stored(message)] };
     const uses = isCutOff(message) ? [] : toolUsesOf(message.content);
     if (uses.length === 0) {
       scope.answer = message;

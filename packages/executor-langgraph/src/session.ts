@@ -7,6 +7,7 @@ import {
   ModelClient,
   ToolClient,
   type CheckpointHeader,
+  type DeliveredInput,
   type EngineSession,
   type GateConnections,
   type SessionContext,
@@ -127,6 +128,10 @@ class LanggraphSession implements EngineSession {
     }
   }
 
+  deliver(input: DeliveredInput): boolean {
+    return this.#scope?.deliver(input) ?? false;
+  }
+
   async checkpoint(): Promise<CheckpointHeader> {
     const { conversationId } = this.#context;
     await this.#saver.flush(conversationId);
@@ -198,7 +203,7 @@ class LanggraphSession implements EngineSession {
         ? []
         : [{ role: "assistant", content: [{ type: "text", text: answer }], model: snapshot.model }];
     try {
-      await this.#keep([...input, ...partial]);
+      await this.#keep([...input, ...scope.takenAlong, ...partial]);
       this.#seed = [];
     } catch (thrown) {
       // A stale owner keeps nothing, and whoever found it stale ends this session.

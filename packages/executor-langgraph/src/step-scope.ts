@@ -1,6 +1,7 @@
 /** What the nodes of the graph share during one step: whom to tell, when to stop, and what has been said. */
-import { PlatformError } from "@signalbox/contract";
-import type { ModelMessage } from "@signalbox/worker";
+import { PlatformError, wellFormed } from "@signalbox/contract";
+import type { DeliveredInput, ModelMessage } from "@signalbox/worker";
+import { userMessage, type Message } from "./message.ts";
 import { Phases, SpokenMessage, type Emit } from "./spoken-message.ts";
 
 export class StepScope {
@@ -10,6 +11,10 @@ export class StepScope {
   answer: ModelMessage | null = null;
   /** The attempt at a model message that is being streamed now. */
   speaking: SpokenMessage | null = null;
+  /** Messages that came in while the step runs, until a model call takes them along. */
+  readonly #inbox: DeliveredInput[] = [];
+  /** What the model call in flight took along: it is not in the graph's state yet. */
+  #takenAlong: readonly Message[] = [];
   readonly #emit: Emit;
   readonly #newItemId: () => string;
   readonly #stop = new AbortController();
@@ -40,6 +45,34 @@ export class StepScope {
     this.#begun.resolve();
     return told;
   };
+
+  /** False when no model call follows any more. */
+  deliver(input: DeliveredInput): boolean {
+    if (this.#closed || this.answer !== null || this.signal.aborted) {
+      return false;
+    }
+    this.#inbox.push(input);
+    return true;
+  }
+
+  /** Everything that came in, as messages of the model call that is about to be made. */
+  async takeAlong(): Promise<readonly Message[]> {
+    const inputs = this.#inbox.splice(0);
+    this.#takenAlong = inputs.map((input) => userMessage(input.parts.map(wellFormed)));
+    for (const { messageId } of inputs) {
+      await this.emit({ type: "input.consumed", messageId });
+    }
+    return this.#takenAlong;
+  }
+
+  get takenAlong(): readonly Message[] {
+    return this.#takenAlong;
+  }
+
+  /** The model call has ended: what it took along goes into the state with its message. */
+  keepTaken(): void {
+    this.#takenAlong = [];
+  }
 
   newSpokenMessage(): SpokenMessage {
     this.speaking = new SpokenMessage({ emit: this.emit, phases: this.phases, newItemId: this.#newItemId });

@@ -53,6 +53,7 @@ create table signalbox.conversation (
   leaf_digest bytea,
   created_at timestamp with time zone not null default signalbox.clock(),
   updated_at timestamp with time zone not null default signalbox.clock(),
+  forked_from text,
   kept_sequence bigint not null default 0,
   last_position xid8 not null default '0'::xid8
 ) with (fillfactor=70);
@@ -110,13 +111,14 @@ create table signalbox.message (
   tenant_id text not null,
   id text not null,
   conversation_id text not null,
-  run_id text not null,
+  run_id text,
   role text not null,
   text text not null,
   metadata jsonb not null default '{}'::jsonb,
   partial boolean not null default false,
   position bigint not null,
-  created_at timestamp with time zone not null default signalbox.clock()
+  created_at timestamp with time zone not null default signalbox.clock(),
+  struck boolean not null default false
 );
 create table signalbox.migration (
   number integer not null,
@@ -156,7 +158,8 @@ create table signalbox.ownership (
   owner integer,
   runtime text,
   ready_at timestamp with time zone,
-  cancel_at timestamp with time zone
+  cancel_at timestamp with time zone,
+  paced_until timestamp with time zone
 ) with (fillfactor=70);
 create table signalbox.process (
   incarnation integer not null default nextval('signalbox.incarnation'::regclass),
@@ -206,6 +209,9 @@ create table signalbox.run (
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
   cancel_cause text,
+  cancel_strikes boolean not null default false,
+  steer_into text,
+  consumed_at timestamp with time zone,
   suspended_at timestamp with time zone,
   suspended_ms bigint not null default 0,
   log_kept text not null default 'whole'::text
@@ -327,7 +333,7 @@ alter table signalbox.hold add constraint hold_pkey PRIMARY KEY (id);
 alter table signalbox.hold add constraint hold_run FOREIGN KEY (run_id) REFERENCES signalbox.run(id);
 alter table signalbox.hold add constraint hold_state_check CHECK ((state = ANY (ARRAY['open'::text, 'decided'::text, 'expired'::text, 'withdrawn'::text])));
 alter table signalbox.hold add constraint hold_tenant_id_check CHECK ((tenant_id <> ''::text));
-alter table signalbox.idempotency add constraint idempotency_accepted_check CHECK ((accepted = ANY (ARRAY['started'::text, 'queued'::text])));
+alter table signalbox.idempotency add constraint idempotency_accepted_check CHECK ((accepted = ANY (ARRAY['started'::text, 'queued'::text, 'steered'::text])));
 alter table signalbox.idempotency add constraint idempotency_pkey PRIMARY KEY (tenant_id, key);
 alter table signalbox.idempotency add constraint idempotency_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.message add constraint message_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
@@ -404,6 +410,7 @@ CREATE INDEX process_dead ON signalbox.process USING btree (incarnation) WHERE (
 CREATE INDEX run_log_kept ON signalbox.run USING btree (finished_at) WHERE ((log_kept <> 'gone'::text) AND (finished_at IS NOT NULL));
 CREATE INDEX run_log_whole ON signalbox.run USING btree (finished_at) WHERE ((log_kept = 'whole'::text) AND (finished_at IS NOT NULL));
 CREATE UNIQUE INDEX run_one_active ON signalbox.run USING btree (conversation_id) WHERE (state = ANY (ARRAY['admitted'::text, 'running'::text, 'suspended'::text, 'finalizing'::text]));
+CREATE INDEX run_open ON signalbox.run USING btree (tenant_id) WHERE (state = ANY (ARRAY['queued'::text, 'admitted'::text, 'running'::text, 'finalizing'::text]));
 CREATE INDEX run_queue ON signalbox.run USING btree (conversation_id, "position") WHERE (state = 'queued'::text);
 CREATE INDEX run_tenant ON signalbox.run USING btree (tenant_id, id);
 CREATE INDEX run_unfinished ON signalbox.run USING btree (tenant_id, id) WHERE (finished_at IS NULL);
@@ -519,8 +526,8 @@ grant insert, select, update on signalbox.hold to signalbox_app;
 grant insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
 grant delete, select, update on signalbox.idempotency to signalbox_run;
-grant insert, select on signalbox.message to signalbox_app;
-grant insert, select on signalbox.message to signalbox_run;
+grant insert, select, update on signalbox.message to signalbox_app;
+grant insert, select, update on signalbox.message to signalbox_run;
 grant select on signalbox.model_call to signalbox_app;
 grant insert, select, update on signalbox.model_call to signalbox_run;
 grant insert, select, update on signalbox.ownership to signalbox_app;
@@ -652,11 +659,140 @@ begin
                where e.conversation_id = p_conversation and e.sequence > v_cursor));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.admit_message(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer, p_slot_hash text, p_worker text, p_minute_limit integer, p_tenant_limit integer, p_steerable text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_generation bigint;
+  v_known signalbox.idempotency;
+  v_active signalbox.run;
+  v_queued integer;
+  v_before integer;
+  v_steer text;
+  v_at timestamptz := signalbox.clock();
+  v_cursor bigint;
+  v_run signalbox.run;
+  v_accepted text;
+  v_refusal json;
+  v_claim json;
+  v_bound boolean := false;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  -- The order in which this lock is given is the order of acknowledgement.
+  select o.generation into v_generation from signalbox.ownership o
+  where o.conversation_id = p_conversation and o.tenant_id = p_tenant for update;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select c.last_sequence into v_cursor from signalbox.conversation c
+  where c.id = p_conversation and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  if p_key is not null then
+    select i.* into v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
+    if found then
+      return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+
+  select r.* into v_active from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'suspended', 'finalizing');
+  select count(*), case when v_active.state = 'running' and v_active.cancel_requested_at is null
+                          and v_active.runtime = any (p_steerable)
+                          and count(*) = count(*) filter (where r.steer_into = v_active.id) then v_active.id end
+  into v_queued, v_steer
+  from signalbox.run r where r.conversation_id = p_conversation and r.state = 'queued' and r.consumed_at is null;
+  v_steer := case when p_when_busy = 'steer' then v_steer end;
+  v_before := v_queued + case when v_active.id is null then 0 else 1 end;
+  if v_before > 0 and p_when_busy = 'reject' then
+    return json_strip_nulls(json_build_object('code', 'conversation_busy', 'activeRunId', v_active.id,
+      'waitingFor', case when v_active.state = 'suspended' then signalbox.waiting_for(v_active.id) end));
+  elsif v_before > 0 and v_queued >= p_queue_limit then
+    return json_build_object('code', 'queue_full', 'limit', p_queue_limit);
+  end if;
+  if p_snapshot_body is not null then
+    insert into signalbox.snapshot (tenant_id, hash, body) values (p_tenant, p_snapshot_hash, p_snapshot_body)
+    on conflict do nothing;
+  elsif not exists (select from signalbox.snapshot s where s.tenant_id = p_tenant and s.hash = p_snapshot_hash) then
+    return json_build_object('missing', true);
+  end if;
+  v_refusal := signalbox.over_limit(p_tenant, p_conversation, p_minute_limit, p_tenant_limit);
+  if v_refusal is not null then
+    return v_refusal;
+  end if;
+  v_accepted := case when v_before = 0 then 'started' when v_steer is null then 'queued' else 'steered' end;
+  if p_key is not null then
+    insert into signalbox.idempotency (tenant_id, key, route, body_hash, conversation_id, run_id, message_id, accepted,
+                                       position, cursor)
+    values (p_tenant, p_key, 'message', p_body_hash, p_conversation, p_run, p_message, v_accepted, v_before, v_cursor)
+    on conflict do nothing;
+    if not found then
+      -- Another conversation used the key while we waited for its transaction.
+      select i.* into strict v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
+      return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+
+  insert into signalbox.run (id, tenant_id, conversation_id, message_id, agent_id, agent_revision, snapshot_hash,
+                             runtime, state, position, cursor, actor, requested, granted, trace_id, model_call_limit,
+                             tool_call_limit, wall_clock_ms, accepted_at, steer_into)
+  values (p_run, p_tenant, p_conversation, p_message, p_agent, p_agent_revision, p_snapshot_hash, p_runtime,
+          case when v_before = 0 then 'admitted' else 'queued' end,
+          1 + coalesce((select max(r.position) from signalbox.run r where r.conversation_id = p_conversation), 0),
+          v_cursor, p_actor, p_requested, p_granted, p_trace, p_model_call_limit, p_tool_call_limit, p_wall_clock_ms,
+          v_at, v_steer)
+  returning * into v_run;
+  insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, metadata, position, created_at)
+  values (p_message, p_tenant, p_conversation, p_run, 'user', p_text, p_metadata, v_run.position * 2, v_at);
+  perform signalbox.audit(p_tenant, 'message_received', p_actor, p_conversation, p_run, null,
+    '{"messageId":' || signalbox.quoted(p_message)
+    || ',"textDigest":"' || encode(sha256(convert_to(p_text, 'UTF8')), 'hex') || '"}');
+
+  if v_before = 0 then
+    perform signalbox.note_admitted(v_run, v_generation);
+    update signalbox.ownership set runtime = p_runtime, ready_at = v_at where conversation_id = p_conversation;
+  elsif p_when_busy in ('interrupt', 'rollback')
+      and signalbox.end_from_outside(v_active, v_generation, 'superseded', p_when_busy = 'rollback', p_actor) = 'ended' then
+    -- The line has moved on already, this message with it.
+    v_before := v_before - 1;
+    v_accepted := case when v_before = 0 then 'started' else 'queued' end;
+    update signalbox.idempotency set accepted = v_accepted, position = v_before where tenant_id = p_tenant and key = p_key;
+  else
+    perform signalbox.write_event(v_run, v_generation, 1048575 - v_before, p_message, 'queue.moved',
+      json_build_object('messageId', p_message, 'position', v_before));
+  end if;
+  if v_before = 0 and p_claim_for is not null and signalbox.process_lives(p_claim_for) then
+    v_claim := signalbox.take(p_conversation, p_claim_for, 'ready');
+    if v_claim is not null and p_slot_hash is not null then
+      select r.* into strict v_run from signalbox.run r where r.id = p_run;
+      v_bound := signalbox.put_slot(v_run, p_slot_hash, p_worker);
+    end if;
+  end if;
+  return json_build_object('kind', 'admitted', 'messageId', p_message, 'runId', p_run, 'accepted', v_accepted,
+    'position', v_before, 'cursor', v_cursor, 'claim', v_claim, 'bound', v_bound,
+    'sequence', signalbox.newest(p_conversation),
+    'events', (select json_agg(e order by e.sequence) from signalbox.event e
+               where e.conversation_id = p_conversation and e.sequence > v_cursor));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempotency, p_conversation text, p_body_hash text)
  RETURNS json
  LANGUAGE sql
  STABLE
 RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).body_hash = p_body_hash) AND ((p_known).run_id IS NOT NULL)) THEN json_build_object('kind', 'replayed', 'messageId', (p_known).message_id, 'runId', (p_known).run_id, 'accepted', (p_known).accepted, 'position', (p_known)."position", 'cursor', (p_known).cursor, 'claim', NULL::unknown) ELSE json_build_object('code', 'idempotency_key_reused') END
+;
+CREATE OR REPLACE FUNCTION signalbox.answer_position(p_run signalbox.run)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return 1 + 2 * greatest(p_run.position, (
+    select max(r.position) from signalbox.run r
+    where r.conversation_id = p_run.conversation_id and r.state = 'queued' and r.steer_into = p_run.id
+      and r.consumed_at is not null));
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.answering(p_tenant text, p_user text, p_conversation text)
  RETURNS json
@@ -966,9 +1102,10 @@ begin
   select m.* into strict v_message from signalbox.message m
   where m.conversation_id = p_run.conversation_id and m.position = p_run.position * 2;
   select m.* into v_before from signalbox.message m
-  where m.conversation_id = p_run.conversation_id and m.position = (p_run.position - 1) * 2;
-  v_history := exists (select from signalbox.message m
-    where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and m.role = 'assistant');
+  where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and m.role = 'user'
+    and not m.struck
+  order by m.position desc limit 1;
+  v_history := signalbox.has_history(p_run);
   select c.leaf_entry, c.last_sequence into strict v_leaf, v_sequence from signalbox.conversation c where c.id = p_run.conversation_id;
   if p_again then
     select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
@@ -993,7 +1130,8 @@ begin
     'lastUserMessageAgeMs', signalbox.unix_ms(v_message.created_at) - signalbox.unix_ms(v_before.created_at),
     'lastUserSnippet', left(v_before.text, 400),
     'leaf', v_leaf, 'hasHistory', v_history, 'cancelRequested', p_run.cancel_requested_at is not null,
-    'visibleItems', v_visible, 'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
+    'visibleItems', v_visible, 'takenIn', signalbox.taken_in(p_run),
+    'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.clock()
@@ -1030,6 +1168,37 @@ begin
     || ',"holdId":' || signalbox.quoted(v_hold.id)
     || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
   return v_hold;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.close_items(p_run signalbox.run, p_generation bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_item record;
+  v_text text;
+  v_answer text;
+begin
+  for v_item in
+    select e.item_id, bool_or(e.type like 'thinking.%') as thinks,
+      (array_agg(e.type order by e.revision desc, e.sequence desc))[1] as last_type
+    from signalbox.event e
+    where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+      and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+    group by e.item_id order by min(e.sequence)
+  loop
+    continue when v_item.last_type = 'text.retracted';
+    v_text := signalbox.visible_text(p_run, v_item.item_id);
+    if v_item.last_type like '%.delta' then
+      perform signalbox.write_event(p_run, p_generation, 1048575, v_item.item_id,
+        case when v_item.thinks then 'thinking.completed' else 'text.completed' end,
+        json_build_object('text', v_text));
+    end if;
+    if not v_item.thinks then
+      v_answer := v_text;
+    end if;
+  end loop;
+  return case when btrim(v_answer) = '' then null else v_answer end;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.close_lost_calls(p_run signalbox.run)
@@ -1185,6 +1354,35 @@ begin
   return v_done;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.end_abandoned(p_by integer)
+ RETURNS TABLE(conversation_id text, last_sequence bigint)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ownership signalbox.ownership;
+  v_run signalbox.run;
+begin
+  if not signalbox.process_lives(p_by) then
+    return;
+  end if;
+  for v_ownership in
+    select o.* from signalbox.process p join signalbox.ownership o on o.owner = p.incarnation
+    where p.dead_at is not null and o.cancel_at is not null
+    order by o.conversation_id
+    limit 32
+    for update of o skip locked
+  loop
+    select r.* into v_run from signalbox.run r
+    where r.conversation_id = v_ownership.conversation_id and r.state = 'running' for update;
+    continue when not found;
+    perform signalbox.end_unowned(v_run, v_ownership.generation);
+    perform signalbox.hand_over(v_run.conversation_id);
+    conversation_id := v_run.conversation_id;
+    last_sequence := signalbox.newest(v_run.conversation_id);
+    return next;
+  end loop;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.end_from_outside(p_run signalbox.run, p_generation bigint, p_cause text, p_strikes boolean, p_actor text)
  RETURNS text
  LANGUAGE plpgsql
@@ -1194,29 +1392,34 @@ declare
 begin
   if p_run.state in ('completed', 'cancelled', 'failed', 'rolled_back') then
     return 'already_ended';
-  elsif p_run.state = 'finalizing' then
+  elsif p_run.state = 'finalizing' or p_run.consumed_at is not null then
     return 'ending';
   end if;
   update signalbox.run
   set cancel_requested_at = coalesce(cancel_requested_at, signalbox.clock()),
-      cancel_cause = coalesce(cancel_cause, case when cancel_requested_at is null then p_cause else 'user_cancel' end)
+      -- The first mark says why; one that was set by the release before this one has no other cause.
+      cancel_cause = coalesce(cancel_cause, case when cancel_requested_at is null then p_cause else 'user_cancel' end),
+      cancel_strikes = cancel_strikes or p_strikes
   where id = p_run.id
   returning * into strict v_run;
   if p_run.cancel_requested_at is null then
     perform signalbox.audit(v_run.tenant_id, 'run_cancel_requested', p_actor, v_run.conversation_id, v_run.id,
       v_run.generation, '{"cause":' || signalbox.quoted(p_cause) || '}');
   end if;
+  if v_run.state = 'queued' then
+    perform signalbox.end_run(v_run, p_generation, 'cancelled', v_run.cancel_cause, null, null);
+    perform signalbox.move_queue(v_run.conversation_id, v_run.position, p_generation);
+    return 'ended';
+  end if;
   if v_run.state = 'running' then
     update signalbox.ownership set cancel_at = signalbox.clock()
     where conversation_id = v_run.conversation_id and cancel_at is null;
-    return 'requested';
+    if signalbox.process_lives(v_run.owner) then
+      return 'requested';
+    end if;
   end if;
-  perform signalbox.end_run(v_run, p_generation, 'cancelled', v_run.cancel_cause, null, null);
-  if v_run.state = 'queued' then
-    perform signalbox.move_queue(v_run.conversation_id, v_run.position, p_generation);
-  else
-    perform signalbox.hand_over(v_run.conversation_id);
-  end if;
+  perform signalbox.end_unowned(v_run, p_generation);
+  perform signalbox.hand_over(v_run.conversation_id);
   return 'ended';
 end $function$
 ;
@@ -1226,26 +1429,69 @@ CREATE OR REPLACE FUNCTION signalbox.end_run(p_run signalbox.run, p_generation b
 AS $function$
 declare
   v_run signalbox.run;
-  -- The mark says for itself why the end was asked for.
-  v_reason text := case when p_reason = 'user_cancel' then coalesce(
-    (select r.cancel_cause from signalbox.run r where r.id = p_run.id), p_reason) else p_reason end;
+  v_merged signalbox.run;
 begin
   perform signalbox.withdraw_holds(p_run);
   update signalbox.run
-  set state = p_outcome, reason = v_reason, error = p_error::jsonb, answer_message_id = p_answer, rung = p_run.rung,
+  set state = p_outcome, reason = p_reason, error = p_error::jsonb, answer_message_id = p_answer, rung = p_run.rung,
       served_model = p_run.served_model, finished_at = signalbox.clock(), conclusion = null
   where id = p_run.id
   returning * into strict v_run;
+  if p_outcome = 'rolled_back' then
+    update signalbox.message m set struck = true
+    where m.conversation_id = v_run.conversation_id
+      and m.run_id in (select v_run.id union all
+                       select r.id from signalbox.run r
+                       where r.conversation_id = v_run.conversation_id and r.state = 'queued'
+                         and r.steer_into = v_run.id and r.consumed_at is not null);
+  end if;
   perform signalbox.tell_still_open(v_run);
   perform signalbox.write_event(v_run, p_generation, 1048575, v_run.id, 'run.finished',
-    json_build_object('outcome', p_outcome, 'reason', v_reason, 'error', p_error, 'messageId', p_answer));
+    case when v_run.cancel_strikes then
+      json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer,
+                        'rollback', case p_outcome when 'rolled_back' then 'struck' else 'interrupted' end)
+    else json_build_object('outcome', p_outcome, 'reason', p_reason, 'error', p_error, 'messageId', p_answer) end);
   perform signalbox.audit(v_run.tenant_id, 'message_completed', v_run.actor, v_run.conversation_id, v_run.id,
     p_generation,
     '{"answerMessageId":' || signalbox.quoted(p_answer)
     || ',"errorCode":' || signalbox.quoted(p_error ->> 'code')
     || ',"outcome":' || signalbox.quoted(p_outcome)
-    || ',"reason":' || signalbox.quoted(v_reason) || '}');
+    || ',"reason":' || signalbox.quoted(p_reason) || '}');
+  for v_merged in
+    select r.* from signalbox.run r
+    where r.conversation_id = v_run.conversation_id and r.state = 'queued' and r.steer_into = v_run.id
+      and r.consumed_at is not null
+    order by r.position
+  loop
+    perform signalbox.end_run(v_merged, p_generation, 'completed', 'merged', null, p_answer);
+  end loop;
   return v_run;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.end_unowned(p_run signalbox.run, p_generation bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_strikes boolean := p_run.cancel_strikes and not signalbox.has_effect(p_run.id);
+  v_text text;
+  v_answer text;
+begin
+  v_text := signalbox.close_items(p_run, p_generation);
+  if v_text is not null then
+    v_answer := signalbox.new_id('msg');
+    insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
+    values (v_answer, p_run.tenant_id, p_run.conversation_id, p_run.id, 'assistant', v_text, true,
+            signalbox.answer_position(p_run));
+  end if;
+  perform signalbox.end_run(p_run, p_generation, case when v_strikes then 'rolled_back' else 'cancelled' end,
+    coalesce(p_run.cancel_cause, 'user_cancel'), null, v_answer);
+  if p_run.generation is not null then
+    perform signalbox.settle_transcript(p_run.conversation_id, p_run.generation,
+      case when v_answer is null or v_strikes then 'kept' else 'broken' end, null, null, null);
+    perform signalbox.unbind_slots(p_run.conversation_id);
+    perform signalbox.withdraw_proposals(p_run.id);
+  end if;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.enter_gate(p_token_hash text, p_process integer)
@@ -1450,11 +1696,14 @@ begin
   if p_answer is not null then
     insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
     values (p_answer, v_run.tenant_id, p_conversation, v_run.id, 'assistant', p_answer_text, p_partial,
-            v_run.position * 2 + 1);
+            signalbox.answer_position(v_run));
   end if;
   v_run.rung := p_rung;
   v_run.served_model := p_served_model;
-  v_run := signalbox.end_run(v_run, p_generation, p_outcome, p_reason, p_error, p_answer);
+  v_run := signalbox.end_run(v_run, p_generation, p_outcome,
+    -- The release before this one knows one cause only.
+    case when p_outcome = 'cancelled' and p_reason = 'user_cancel' then coalesce(v_run.cancel_cause, p_reason)
+         else p_reason end, p_error, p_answer);
   perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, p_rung, p_leaf, decode(p_digest, 'hex'));
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
@@ -1473,6 +1722,41 @@ begin
     and not exists (select from signalbox.tool_call t where t.process = p.incarnation and t.state = 'executing');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.fork_conversation(p_tenant text, p_user text, p_conversation text, p_message text, p_fork text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_from signalbox.conversation;
+  v_until bigint;
+  v_last bigint;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  select c.* into v_from from signalbox.conversation c
+  where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select m.position into v_until from signalbox.message m
+  where m.conversation_id = p_conversation and m.id = p_message and m.tenant_id = p_tenant and not m.struck;
+  if p_message is not null and not found then
+    return json_build_object('code', 'not_found', 'detail', 'The history of this conversation has no such message.');
+  end if;
+  insert into signalbox.conversation (id, tenant_id, agent_id, title, created_by, participant, metadata, forked_from)
+  values (p_fork, p_tenant, v_from.agent_id, v_from.title, p_actor, v_from.participant, v_from.metadata, p_conversation);
+  insert into signalbox.ownership (conversation_id, tenant_id) values (p_fork, p_tenant);
+  select coalesce(max(m.position) / 2, 0) into v_last from signalbox.message m where m.conversation_id = p_conversation;
+  insert into signalbox.message (id, tenant_id, conversation_id, role, text, metadata, partial, position, created_at)
+  select signalbox.new_id('msg'), p_tenant, p_fork, m.role, m.text, m.metadata, m.partial, m.position - 2 * v_last,
+         m.created_at
+  from signalbox.message m left join signalbox.run r on r.id = m.run_id
+  where m.conversation_id = p_conversation and not m.struck and (v_until is null or m.position <= v_until)
+    and (r.id is null or r.finished_at is not null or m.id = p_message);
+  perform signalbox.audit(p_tenant, 'conversation_created', p_actor, p_fork, null, null,
+    '{"agentId":' || signalbox.quoted(v_from.agent_id) || ',"forkedFrom":' || signalbox.quoted(p_conversation) || '}');
+  return json_build_object('conversationId', p_fork);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.hand_over(p_conversation text)
  RETURNS text
  LANGUAGE plpgsql
@@ -1485,7 +1769,7 @@ begin
   set generation = generation + 1, owner = null, runtime = null, ready_at = null, cancel_at = null
   where conversation_id = p_conversation
   returning generation into strict v_generation;
-  update signalbox.run set state = 'admitted'
+  update signalbox.run set state = 'admitted', steer_into = null
   where id = (select r.id from signalbox.run r
               where r.conversation_id = p_conversation and r.state = 'queued' order by r.position limit 1)
   returning * into v_run;
@@ -1497,6 +1781,25 @@ begin
   perform signalbox.note_admitted(v_run, v_generation);
   perform signalbox.move_queue(p_conversation, v_run.position, v_generation);
   return v_run.id;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.has_effect(p_run text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.tool_call t
+    where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.started_at is not null);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.has_history(p_run signalbox.run)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.message m
+    where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and not m.struck
+      and (m.role = 'assistant' or m.run_id is null));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.has_live_call(p_run text, p_effects_only boolean)
@@ -1531,7 +1834,7 @@ BEGIN ATOMIC
              m.text,
              m."position"
             FROM (signalbox.run r
-              JOIN signalbox.message m ON (((m.conversation_id = r.conversation_id) AND (m."position" < (r."position" * 2)))))
+              JOIN signalbox.message m ON (((m.conversation_id = r.conversation_id) AND (m."position" < (r."position" * 2)) AND (NOT m.struck))))
            WHERE (r.id = history_before.p_run)
            ORDER BY m."position" DESC
           LIMIT history_before.p_limit) recent
@@ -1748,7 +2051,8 @@ declare
   v_place integer := 1;
 begin
   for v_run in
-    select r.* from signalbox.run r where r.conversation_id = p_conversation and r.state = 'queued' order by r.position
+    select r.* from signalbox.run r
+    where r.conversation_id = p_conversation and r.state = 'queued' and r.consumed_at is null order by r.position
   loop
     if v_run.position > p_after then
       -- A place only falls, so a later one is a newer revision.
@@ -1762,6 +2066,7 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.new_id(p_prefix text)
  RETURNS text
  LANGUAGE sql
+ PARALLEL SAFE
 RETURN ((((p_prefix || '_'::text) || lpad(to_hex(signalbox.unix_ms(signalbox.clock())), 12, '0'::text)) || '7'::text) || substr(replace((gen_random_uuid())::text, '-'::text, ''::text), 14))
 ;
 CREATE OR REPLACE FUNCTION signalbox.newest(p_conversation text)
@@ -1963,6 +2268,32 @@ begin
     else
       return signalbox.start_tool_call(v_run, v_call, p_process);
   end case;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.over_limit(p_tenant text, p_conversation text, p_minute_limit integer, p_tenant_limit integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_at timestamptz := signalbox.clock();
+  v_paced timestamptz;
+  v_open integer;
+begin
+  select count(*) into v_open from (
+    select from signalbox.run r
+    where r.tenant_id = p_tenant and r.state in ('queued', 'admitted', 'running', 'finalizing')
+    limit p_tenant_limit) as open_runs;
+  if v_open >= p_tenant_limit then
+    return json_build_object('code', 'too_many_runs', 'limit', p_tenant_limit);
+  end if;
+  select greatest(o.paced_until, v_at) + interval '1 minute' / p_minute_limit into strict v_paced
+  from signalbox.ownership o where o.conversation_id = p_conversation;
+  if v_paced > v_at + interval '1 minute' then
+    return json_build_object('code', 'message_rate_exceeded', 'limit', p_minute_limit,
+      'retryAfterMs', signalbox.unix_ms(v_paced) - signalbox.unix_ms(v_at) - 60000);
+  end if;
+  update signalbox.ownership set paced_until = v_paced where conversation_id = p_conversation;
+  return null;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.presence_space()
@@ -2288,6 +2619,7 @@ CREATE OR REPLACE FUNCTION signalbox.release(p_conversation text, p_generation b
 AS $function$
 declare
   v_run signalbox.run;
+  v_cancelled boolean;
 begin
   if not signalbox.hold_exclusive(p_conversation, p_generation) then
     perform signalbox.note_stale(p_conversation, null, p_generation, 'release');
@@ -2301,9 +2633,15 @@ begin
   end if;
   update signalbox.ownership
   set generation = generation + 1, owner = null, ready_at = signalbox.clock()
-  where conversation_id = p_conversation;
+  where conversation_id = p_conversation
+  returning cancel_at is not null into strict v_cancelled;
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
+  if v_cancelled then
+    perform signalbox.end_unowned(v_run, p_generation + 1);
+    perform signalbox.hand_over(p_conversation);
+    return json_build_object('kind', 'released', 'sequence', signalbox.newest(p_conversation));
+  end if;
   perform signalbox.audit(v_run.tenant_id, 'run_admitted', v_run.actor, p_conversation, v_run.id, p_generation + 1,
     '{"messageId":' || signalbox.quoted(v_run.message_id) || '}');
   return json_build_object('kind', 'released');
@@ -2354,6 +2692,7 @@ declare
   v_conversation text;
   v_generation bigint;
   v_run signalbox.run;
+  v_kind text;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
   select r.conversation_id into v_conversation
@@ -2365,27 +2704,12 @@ begin
   select o.generation into strict v_generation from signalbox.ownership o
   where o.conversation_id = v_conversation for update;
   select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
-
-  if v_run.state not in ('queued', 'admitted', 'suspended', 'running') then
-    return json_build_object('kind', 'already_ended', 'state', v_run.state);
+  v_kind := signalbox.end_from_outside(v_run, v_generation, 'user_cancel', false, p_actor);
+  select r.* into strict v_run from signalbox.run r where r.id = p_run;
+  if v_kind <> 'ended' then
+    return json_build_object('kind', v_kind, 'state', v_run.state);
   end if;
-  if v_run.cancel_requested_at is null then
-    update signalbox.run set cancel_requested_at = signalbox.clock() where id = p_run;
-    perform signalbox.audit(p_tenant, 'run_cancel_requested', p_actor, v_conversation, p_run, v_run.generation, '{}');
-  end if;
-  if v_run.state = 'running' then
-    update signalbox.ownership set cancel_at = signalbox.clock()
-    where conversation_id = v_conversation and cancel_at is null;
-    return json_build_object('kind', 'requested', 'state', v_run.state);
-  end if;
-
-  perform signalbox.end_run(v_run, v_generation, 'cancelled', 'user_cancel', null, null);
-  if v_run.state = 'queued' then
-    perform signalbox.move_queue(v_conversation, v_run.position, v_generation);
-  else
-    perform signalbox.hand_over(v_conversation);
-  end if;
-  return json_build_object('kind', 'ended', 'state', 'cancelled', 'conversationId', v_conversation,
+  return json_build_object('kind', v_kind, 'state', v_run.state, 'conversationId', v_conversation,
                            'sequence', signalbox.newest(v_conversation));
 end $function$
 ;
@@ -2497,7 +2821,10 @@ begin
     'unknownToolCallCount', (select count(*) from signalbox.tool_call t
                              where t.run_id = v_run.id and t.state = 'unknown'
                                and t.effect in ('write', 'irreversible')),
-    'cancelRequested', v_run.cancel_requested_at is not null);
+    'cancelRequested', v_run.cancel_requested_at is not null,
+    'cancelCause', case when v_run.cancel_requested_at is not null
+                        then coalesce(v_run.cancel_cause, 'user_cancel') end,
+    'strikes', v_run.cancel_strikes and not signalbox.has_effect(v_run.id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
@@ -2659,6 +2986,25 @@ begin
     'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.steered(p_process integer)
+ RETURNS TABLE(conversation_id text, generation bigint, message_id text, text text)
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT o.conversation_id,
+     o.generation,
+     r.message_id,
+     m.text
+    FROM (((signalbox.ownership o
+      JOIN signalbox.run a ON (((a.conversation_id = o.conversation_id) AND (a.state = 'running'::text) AND (a.generation = o.generation))))
+      JOIN signalbox.run r ON (((r.conversation_id = o.conversation_id) AND (r.state = 'queued'::text) AND (r.steer_into = a.id) AND (r.consumed_at IS NULL))))
+      JOIN signalbox.message m ON (((m.tenant_id = r.tenant_id) AND (m.id = r.message_id))))
+   WHERE ((o.owner = steered.p_process) AND (o.cancel_at IS NULL) AND (NOT (EXISTS ( SELECT
+            FROM signalbox.run b
+           WHERE ((b.conversation_id = o.conversation_id) AND (b.state = 'queued'::text) AND (b."position" < r."position") AND (b.consumed_at IS NULL) AND (b.steer_into IS DISTINCT FROM a.id))))))
+   ORDER BY o.conversation_id, r."position";
+END
+;
 CREATE OR REPLACE FUNCTION signalbox.stop_over(p_tenant text, p_agent text, p_conversation text, p_run text)
  RETURNS signalbox.stop
  LANGUAGE plpgsql
@@ -2775,6 +3121,48 @@ begin
   return signalbox.claim_facts(v_run, p_cause, v_again);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.take_in(p_conversation text, p_generation bigint, p_message text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_target signalbox.run;
+  v_run signalbox.run;
+begin
+  if not signalbox.hold_exclusive(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'take_in');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_target from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  update signalbox.run set consumed_at = signalbox.clock()
+  where conversation_id = p_conversation and message_id = p_message and state = 'queued' and consumed_at is null
+    and steer_into = v_target.id
+  returning * into v_run;
+  if not found then
+    -- Reported before, or cancelled meanwhile.
+    return json_build_object('kind', 'known');
+  end if;
+  perform signalbox.write_event(v_run, p_generation, 1048575, p_message, 'queue.moved',
+    json_build_object('messageId', p_message, 'position', 0, 'mergedInto', v_target.id));
+  perform signalbox.move_queue(p_conversation, v_run.position, p_generation);
+  return json_build_object('kind', 'taken_in', 'sequence', signalbox.newest(p_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.taken_in(p_run signalbox.run)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select coalesce(json_agg(json_build_object('messageId', r.message_id, 'text', m.text) order by r.position), '[]')
+    from signalbox.run r join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
+    where r.conversation_id = p_run.conversation_id and r.state = 'queued' and r.steer_into = p_run.id
+      and r.consumed_at is not null);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.tell_still_open(p_run signalbox.run)
  RETURNS void
  LANGUAGE plpgsql
@@ -2874,6 +3262,42 @@ CREATE OR REPLACE FUNCTION signalbox.unregister_process(p_process integer)
 AS $function$
 begin
   update signalbox.process set dead_at = signalbox.clock() where incarnation = p_process and dead_at is null;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.utf16_length(p_text text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (char_length(p_text) + regexp_count(p_text, '[𐀀-􏿿]'::text))
+;
+CREATE OR REPLACE FUNCTION signalbox.visible_text(p_run signalbox.run, p_item text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_row record;
+  v_generation bigint;
+  v_text text := '';
+begin
+  select e.type, e.revision, e.data into strict v_row from signalbox.event e
+  where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.item_id = p_item
+  order by e.revision desc, e.sequence desc limit 1;
+  if v_row.type not like '%.delta' then
+    return v_row.data::json ->> 'text';
+  end if;
+  v_generation := v_row.revision / 1048576;
+  for v_row in
+    select (e.data::json ->> 'offset')::integer as place, e.data::json ->> 'text' as part from signalbox.event e
+    where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.item_id = p_item
+      and e.type like '%.delta' and e.revision / 1048576 = v_generation
+    order by e.revision, e.sequence
+  loop
+    -- A part that a lost reply brought in twice is seen once.
+    if v_row.place = signalbox.utf16_length(v_text) then
+      v_text := v_text || v_row.part;
+    end if;
+  end loop;
+  return v_text;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.waiting_for(p_run text)

@@ -72,6 +72,12 @@ export type StepInput =
   | { readonly kind: "message"; readonly turnId: string; readonly runId: string; readonly parts: readonly string[] }
   | { readonly kind: "continue"; readonly turnId: string; readonly runId: string; readonly reason: string };
 
+/** A message for a step that is running. */
+export interface DeliveredInput {
+  readonly messageId: string;
+  readonly parts: readonly string[];
+}
+
 /**
  * What an engine tells while a step runs. `offset` counts UTF-16 units of the item's text; revisions are the platform's
  * to add.
@@ -88,7 +94,9 @@ export type StepEvent =
   | {
       readonly type: "run.phase";
       readonly phase: "thinking" | "writing" | "using_tool" | "waiting_provider" | "compacting";
-    };
+    }
+  /** A delivered message is in the model's context now. Told before the model can answer it. */
+  | { readonly type: "input.consumed"; readonly messageId: string };
 
 /** How a step ended; `error` gives the reason when it failed. */
 export interface StepResult {
@@ -126,6 +134,12 @@ export interface EngineSession extends AsyncDisposable {
    * step that throws anything but a `PlatformError` has failed because of the engine itself; its session is disposed.
    */
   step(input: StepInput, emit: (event: StepEvent) => Promise<void> | void, signal: AbortSignal): Promise<StepResult>;
+  /**
+   * Takes a message for the step that is running, to be used at its next model call. False when the step has none coming
+   * that could use it. An engine with this method announces the capability `steering`; what it accepted and did not
+   * report as consumed by the end of the step, it forgets.
+   */
+  deliver?(input: DeliveredInput): boolean;
   /** Makes the state durable now. */
   checkpoint(): Promise<CheckpointHeader>;
 }

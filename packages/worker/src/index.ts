@@ -14,6 +14,7 @@ export type {
   StepEvent,
   StepInput,
   StepResult,
+  DeliveredInput,
   TranscriptEntry,
   TranscriptLog,
 } from "./executor.ts";

@@ -44,6 +44,11 @@ export function serveWorker(options: ServiceOptions): (router: ConnectRouter) =>
             const session = sessions.find(request.conversationId, readGeneration(request.generation));
             return { running: session.interrupt(request.reason) };
           }),
+        deliverInput: (request) =>
+          answered(() => {
+            const session = sessions.find(request.conversationId, readGeneration(request.generation));
+            return { accepted: session.deliver({ messageId: request.messageId, parts: request.parts }) };
+          }),
         checkpoint: (request) =>
           answered(async () => {
             const session = sessions.find(request.conversationId, readGeneration(request.generation));

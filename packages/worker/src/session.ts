@@ -2,7 +2,7 @@
 import { PlatformError, type ErrorCode } from "@signalbox/contract";
 import { settledWithin, type WorkerClock } from "./clock.ts";
 import type { StepOutput } from "./event-queue.ts";
-import type { CheckpointHeader, EngineSession, StepInput } from "./executor.ts";
+import type { CheckpointHeader, DeliveredInput, EngineSession, StepInput } from "./executor.ts";
 import { DISPOSE_BOUND_MS, INTERRUPT_BOUND_MS } from "./limits.ts";
 import type { WorkerLog } from "./log.ts";
 import { RunningStep } from "./running-step.ts";
@@ -124,6 +124,12 @@ export class WorkerSession {
     }
     this.#inBackground(step.interrupt(reason));
     return true;
+  }
+
+  /** Hands a message to the running step; tells whether its engine took it. */
+  deliver(input: DeliveredInput): boolean {
+    const step = this.#running;
+    return step !== null && !step.queue.finished && (this.#opened().deliver?.(input) ?? false);
   }
 
   checkpoint(): Promise<CheckpointHeader> {

@@ -49,6 +49,7 @@ export class StepText {
         return { ...event, cause: wellFormed(event.cause) };
       }
       case "run.phase":
+      case "input.consumed":
         return event;
     }
   }

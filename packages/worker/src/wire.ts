@@ -133,6 +133,8 @@ function writeEvent(event: StepEvent): WireEvent {
       return { case: "textRetracted", value: { itemId: event.itemId, cause: event.cause } };
     case "run.phase":
       return { case: "phase", value: { phase: event.phase } };
+    case "input.consumed":
+      return { case: "consumed", value: { messageId: event.messageId } };
   }
 }
 

@@ -91,15 +91,14 @@ export function ownershipSuite(bench: () => RecordBench): void {
     await next.append([text("still here")], TURN);
   });
 
-  it("a released run keeps its attempt, its cancel and its place, and no number is valid twice", async () => {
+  it("a released run keeps its attempt and its place, and no number is valid twice", async () => {
     const process = await bench().shared();
-    const { place, runId, ownership } = await start(bench(), process);
-    await process.admission.requestCancel({ tenantId: place.tenantId, runId, actor: command(place).actor });
+    const { place, ownership } = await start(bench(), process);
     await ownership.release();
     expect(await codeOf(ownership.append([text("late")], TURN))).toBe("stale_generation");
     expect(await codeOf(ownership.release())).toBe("stale_generation");
     const again = await claimOne(process, place);
-    expect(again.claim).toMatchObject({ cause: "ready", attempt: 1, cancelRequested: true });
+    expect(again.claim).toMatchObject({ cause: "ready", attempt: 1, cancelRequested: false });
     expect(again.claim.generation).toBeGreaterThan(ownership.claim.generation + 1);
     expect(again.claim.startedAtMs).toBe(ownership.claim.startedAtMs);
   });
@@ -137,7 +136,7 @@ export function ownershipSuite(bench: () => RecordBench): void {
     const open = await openModel(process, tokenHash);
     expect(await ownership.seal(conclusion(ownership))).toMatchObject({
       openModelCallCount: 1,
-      cancelRequested: false,
+      cancelCause: null,
     });
     expect(await codeOf(openModel(process, tokenHash))).not.toBe("accepted");
     expect(await codeOf(process.gates.appendTranscript(tokenHash, [entry("late")]))).not.toBe("accepted");

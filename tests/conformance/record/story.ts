@@ -72,6 +72,9 @@ export function command(place: BenchConversation, changes: Partial<AdmitCommand>
     traceId: randomBytes(16).toString("hex"),
     idempotency: null,
     queueLimit: 20,
+    minuteLimit: 1_000,
+    tenantLimit: 1_000,
+    steerable: ["scripted"],
     claimFor: null,
     ...changes,
   };

@@ -160,6 +160,7 @@ function itemsOf(events: readonly StepEvent[]): ReadonlyMap<string, string | nul
       case "thinking.delta":
       case "thinking.completed":
       case "run.phase":
+      case "input.consumed":
         break;
     }
   }

@@ -124,13 +124,6 @@ describe("a message", () => {
     expectProblem(await world.refused(path, { key, body: { content: "x", model: "sim/other" } }), "model_not_granted");
   });
 
-  it.each(["interrupt", "rollback", "steer"])("that would %s is refused by name", async (whenBusy) => {
-    const path = `/v1/conversations/${await converse()}/messages`;
-    const told = await world.refused(path, { key, body: { content: "hello", whenBusy } });
-    expectProblem(told, "field_not_supported");
-    expect(told.body.errors[0]?.pointer).toBe("/whenBusy");
-  });
-
   it("beyond the queue is refused with a time to wait", async () => {
     const conversation = await converse();
     for (let at = 0; at < 21; at += 1) expect((await send(conversation, { content: `${at}` })).status).toBe(202);
@@ -138,6 +131,8 @@ describe("a message", () => {
     const told = await world.refused(path, { key, body: { content: "21" } });
     expectProblem(told, "queue_full");
     expect(Number(told.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(told.body.limit).toBe(20);
+    expect(told.headers.get("ratelimit-policy")).toBe('"queued-runs-per-conversation";q=20');
   });
 
   it("that says too much is refused for its length", async () => {

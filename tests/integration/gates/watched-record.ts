@@ -80,6 +80,9 @@ export class WatchedRecord implements GateRecord {
       traceId: "0af7651916cd43dd8448eb211c80319c",
       idempotency: null,
       queueLimit: 1,
+      minuteLimit: 1_000_000,
+      tenantLimit: 1_000_000,
+      steerable: [],
       claimFor: record.process,
     });
     if (claim === null) throw new Error("the run was not claimed");

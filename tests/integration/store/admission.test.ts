@@ -153,7 +153,7 @@ proves("INV-03", {
   async holds(sabotage) {
     await using own = await RecordWorld.open();
     if (sabotage === "key_is_forgotten") {
-      await own.sabotage("admit", "if p_key is not null then", "if false then");
+      await own.sabotage("admit_message", "if p_key is not null then", "if false then");
     }
     const place = await own.conversation();
     const replicas = [await own.process(), await own.process()];
@@ -223,7 +223,7 @@ proves("INV-01", {
     await using own = await RecordWorld.open();
     if (sabotage === "admitted_without_asking") {
       await own.superuser.query("drop index signalbox.run_one_active");
-      await own.sabotage("admit", "when v_before = 0", "when true");
+      await own.sabotage("admit_message", "when v_before = 0", "when true");
     }
     const place = await own.conversation();
     const [left, right] = [await own.process(), await own.process()];

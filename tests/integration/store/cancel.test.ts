@@ -10,6 +10,8 @@ import {
   modelSettlement,
   newId,
   startedRun,
+  textEvent,
+  TURN,
 } from "./record-parts.ts";
 import { RecordWorld } from "./record-world.ts";
 
@@ -88,8 +90,8 @@ proves("INV-08", {
     if (sabotage === "ends_twice") {
       await own.superuser.query("drop trigger run_ending on signalbox.run; drop index signalbox.event_one_ending");
       await own.sabotage(
-        "request_cancel",
-        "v_run.state not in ('queued', 'admitted', 'suspended', 'running')",
+        "end_from_outside",
+        "p_run.state in ('completed', 'cancelled', 'failed', 'rolled_back')",
         "false",
       );
     }
@@ -117,7 +119,7 @@ proves("INV-08", {
     const cancelled = await startedRun(process, two);
     await process.admission.requestCancel(cancelOf(two.tenantId, cancelled.admission.runId));
     const seal = await cancelled.ownership.seal(conclusionOf(cancelled.ownership));
-    expect(seal.cancelRequested).toBe(true);
+    expect(seal.cancelCause).toBe("user_cancel");
     await cancelled.ownership.finish(finalizationOf({ outcome: "cancelled", reason: "user_cancel", answer: null }));
     await oneEnding(own, cancelled.admission.runId, "cancelled");
     expect(await codeOf(cancelled.ownership.finish(finalizationOf()))).toBe("stale_generation");
@@ -138,7 +140,7 @@ it("a cancel after the seal changes nothing", async () => {
   const { admission, ownership } = await startedRun(process, place);
   await ownership.seal(conclusionOf(ownership));
   expect(await process.admission.requestCancel(cancelOf(place.tenantId, admission.runId))).toEqual({
-    kind: "already_ended",
+    kind: "ending",
     state: "finalizing",
   });
 });
@@ -157,18 +159,25 @@ it("a cancelled run still books what it spent, after its end", async () => {
   ).toEqual({ state: "cancelled", input_tokens: 10, cost_micros: 7 });
 });
 
-it("a cancelled run may be given back and is claimed as cancelled", async () => {
+it("a cancelled run that is given back has ended, and the next message follows", async () => {
   const place = await world.conversation({ runtime: "given-back" });
   const process = await world.process();
   const { admission, ownership } = await startedRun(process, place);
   await process.admission.requestCancel(cancelOf(place.tenantId, admission.runId));
+  const queued = await process.admission.admit(commandFor(place));
+  await ownership.append([textEvent("half an answer")], TURN);
   await ownership.release();
-  const again = await process.claimOne("given-back");
-  expect(again.claim.cancelRequested).toBe(true);
-  expect(await process.owners.cancelled(process.incarnation)).toContainEqual({
-    conversationId: place.conversationId,
-    generation: again.claim.generation,
+  expect(await world.one("select state, reason from signalbox.run where id = $1", [admission.runId])).toEqual({
+    state: "cancelled",
+    reason: "user_cancel",
   });
+  expect(
+    await world.rows("select text, partial from signalbox.message where run_id = $1 and role = 'assistant'", [
+      admission.runId,
+    ]),
+  ).toEqual([{ text: "half an answer", partial: true }]);
+  const next = await process.claimOne("given-back");
+  expect(next.claim).toMatchObject({ runId: queued.runId, cancelRequested: false, leaf: null, hasHistory: true });
 });
 
 it("finish admits the next message in the same transaction, and it can be claimed at once", async () => {

@@ -67,6 +67,9 @@ export function commandFor(place: ConversationPlace, changes: Partial<AdmitComma
     traceId: randomBytes(16).toString("hex"),
     idempotency: null,
     queueLimit: 20,
+    minuteLimit: 1_000,
+    tenantLimit: 1_000,
+    steerable: ["scripted"],
     claimFor: null,
     ...changes,
   };

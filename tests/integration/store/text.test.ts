@@ -27,7 +27,7 @@ proves("INV-22", {
     await using world = await RecordWorld.open();
     if (sabotage === "escapes_are_taken_for_text") {
       await world.sabotage(
-        "admit",
+        "admit_message",
         "'user', p_text, p_metadata",
         "'user', replace(p_text, chr(92) || 'u0000', ''), p_metadata",
       );

@@ -41,7 +41,7 @@ proves("INV-24", {
       await own.sabotage("settle_transcript", "t.position > v_leaf_position and", "");
     } else if (sabotage === "counts_every_run") {
       await own.sabotage(
-        "admit",
+        "admit_message",
         "r.conversation_id = p_conversation and r.state = 'queued'",
         "r.tenant_id = p_tenant and r.state || '' = 'queued'",
       );

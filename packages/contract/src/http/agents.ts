@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CONTAINMENT_GRADES, EFFECT_CLASSES } from "../run.ts";
+import { CONTAINMENT_GRADES, DEFAULT_WHEN_BUSY, EFFECT_CLASSES, WHEN_BUSY } from "../run.ts";
 import { pageOf } from "./page.ts";
 import { timeSchema } from "./time.ts";
 
@@ -12,7 +12,7 @@ const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 
 /**
  * Body of `POST /v1/agents`. Defaults: runtime `langgraph`, no instructions, no tools, 8192 output tokens for each
- * model call. Errors: `agent_name_taken`, `runtime_unknown`, `runtime_constraint`, `SDK_UNAVAILABLE`, `model_unknown`,
+ * model call, `whenBusy` `enqueue`. Errors: `agent_name_taken`, `runtime_unknown`, `runtime_constraint`, `SDK_UNAVAILABLE`, `model_unknown`,
  * `tool_unknown`.
  */
 export const createAgentSchema = z
@@ -23,6 +23,8 @@ export const createAgentSchema = z
     instructions: z.string().max(200_000).default(""),
     tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(128).default([]),
     maxOutputTokens: z.int().min(1).max(200_000).default(8_192),
+    /** What a message does to a run that is active, where the message does not say. */
+    whenBusy: z.enum(WHEN_BUSY).default(DEFAULT_WHEN_BUSY),
   })
   .meta({ id: "CreateAgent" });
 
@@ -47,7 +49,7 @@ export const agentSchema = z
     ),
     maxOutputTokens: z.int(),
     plan: z.literal("none"),
-    whenBusy: z.literal("enqueue"),
+    whenBusy: z.enum(WHEN_BUSY),
     /** What works with less than was asked for. */
     warnings: z.array(z.object({ code: z.string(), detail: z.string() })),
     createdAt: timeSchema,

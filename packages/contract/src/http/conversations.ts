@@ -22,6 +22,20 @@ export const createConversationSchema = z
   })
   .meta({ id: "CreateConversation" });
 
+/**
+ * Body of `POST /v1/conversations/{conversation}/fork`. Without `messageId` the fork begins with everything that is
+ * finished. Errors: `not_found` naming `/messageId`.
+ */
+export const forkConversationSchema = z
+  .strictObject({
+    /** The last message of the history that the fork begins with. */
+    messageId: z.string().min(1).max(64).optional(),
+  })
+  .meta({ id: "ForkConversation" });
+
+/** Where a fork begins. */
+export type ForkConversation = z.infer<typeof forkConversationSchema>;
+
 /** What a new conversation is, with its defaults filled in. */
 export type CreateConversation = z.infer<typeof createConversationSchema>;
 
@@ -42,6 +56,8 @@ export const conversationSchema = z
     lastSequence: z.int(),
     /** The oldest cursor that still works; 0 while every event is kept. */
     keptSequence: z.int(),
+    /** The conversation it was forked from, or `null`. */
+    forkedFrom: z.string().nullable().default(null),
     metadata: metadataSchema,
     eventsUrl: z.string(),
     createdAt: timeSchema,

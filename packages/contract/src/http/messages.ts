@@ -9,13 +9,13 @@ const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 /**
  * Body of `POST /v1/conversations/{conversation}/messages`: everything a message may carry. Fields of capabilities
  * that this release does not serve are part of the schema so that they are refused by name (`field_not_supported`) and
- * not as unknown. Errors: `conversation_busy` with `activeRunId`, `queue_full`, `field_not_supported`,
- * `model_not_granted`, `idempotency_key_reused`.
+ * not as unknown. Errors: `conversation_busy` with `activeRunId`, `queue_full`, `message_rate_exceeded`,
+ * `too_many_runs`, `field_not_supported`, `model_not_granted`, `idempotency_key_reused`.
  */
 export const sendMessageSchema = z
   .strictObject({
     content: z.union([z.string(), z.array(textPart).min(1).max(64)]),
-    /** What happens when a run is active; the agent's default is `enqueue`. */
+    /** What it does when a run is active; where it does not say, its agent does. */
     whenBusy: z.enum(WHEN_BUSY).optional(),
     metadata: metadataSchema.optional(),
     /** A client-minted message id counts as an idempotency key. */
@@ -40,11 +40,14 @@ export const messageSchema = z
   .object({
     id: z.string(),
     conversationId: z.string(),
+    /** `null` for what a fork began with. */
     runId: z.string().nullable(),
     role: z.enum(["user", "assistant"]),
     content: z.string(),
     /** True when the run ended before the answer was whole. */
     partial: z.boolean(),
+    /** True when its turn was rolled back: agents do not see it any more. */
+    struck: z.boolean().default(false),
     metadata: z.record(z.string(), z.string()),
     createdAt: timeSchema,
   })

@@ -27,6 +27,8 @@ export const problemSchema = z
     keptSequence: z.int().optional(),
     /** With `cursor_expired`: where to begin again. */
     eventsUrl: z.string().optional(),
+    /** With a code of status 429: the limit that was reached. */
+    limit: z.int().optional(),
   })
   .meta({ id: "Problem", description: "RFC 9457 problem details with the platform's own members." });
 

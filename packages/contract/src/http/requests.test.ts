@@ -35,6 +35,7 @@ describe("a new agent", () => {
       instructions: "",
       tools: [],
       maxOutputTokens: 8_192,
+      whenBusy: "enqueue",
     });
   });
 

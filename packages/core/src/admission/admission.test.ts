@@ -18,6 +18,7 @@ const AGENT: AgentRevision = {
   model: "sim/one",
   maxOutputTokens: 9_000_000,
   tools: [tool("zoo__look"), tool("api__get")],
+  whenBusy: "enqueue",
   limits: { modelCallCount: 5, toolCallCount: 9_999, wallClockMs: 99 * 3_600_000 },
 };
 
@@ -67,7 +68,8 @@ function admissionWith(answer: (command: AdmitCommand) => Partial<Admission>) {
     doubt: () => seen.settled.push("doubt"),
   };
   const live = { ringSupervisors: () => (seen.bells += 1) };
-  const ports = { ...createVirtualTime(), record, live, handover: { reserve: () => reservation } };
+  const handover = { reserve: () => reservation };
+  const ports = { ...createVirtualTime(), record, live, handover, steerable: () => ["langgraph"] };
   return { admission: createAdmission(ports), seen };
 }
 
@@ -123,7 +125,6 @@ describe("admission", () => {
     ],
     [{ metadata: { ["k".repeat(65)]: "" } }, "invalid_request", "/metadata"],
     [{ asked: { model: "sim/two" } }, "model_not_granted", "/model"],
-    [{ asked: { whenBusy: "steer" } }, "field_not_supported", "/whenBusy"],
     [{ asked: { whenBusy: "later" } }, "invalid_request", "/whenBusy"],
     [{ asked: { effort: "high" } }, "field_not_supported", "/effort"],
     [{ asked: { prio: 1 } }, "field_unknown", "/prio"],

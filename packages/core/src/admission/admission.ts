@@ -20,6 +20,8 @@ export interface AdmissionPorts {
   /** The supervisor of this process; `null` in a process that drives no runs. */
   readonly handover: Handover | null;
   readonly live: Pick<LiveChannel, "ringSupervisors">;
+  /** Runtimes whose engines can take in a message while they run. */
+  readonly steerable: () => readonly string[];
   readonly clock: Pick<Clock, "nowMs">;
   readonly randomness: Randomness;
   readonly digest: Digest;
@@ -55,23 +57,31 @@ export function createAdmission(ports: AdmissionPorts, limits: Limits = LIMITS):
         granted: { ...granted },
         idempotency: intent.idempotency,
         queueLimit: limits.queueCount,
+        minuteLimit: limits.messagesPerMinuteCount,
+        tenantLimit: limits.tenantRunCount,
+        steerable: ports.steerable(),
         claimFor: reservation?.process ?? null,
       };
       const admission = await admit(ports.record, command, reservation);
-      const unclaimed = admission.kind === "admitted" && admission.accepted === "started" && admission.claim === null;
-      if (unclaimed) {
+      if (hasNews(command, admission)) {
         ports.live.ringSupervisors();
       }
       return admission;
     },
     async cancel(intent) {
       const outcome = await ports.record.requestCancel(intent);
-      if (outcome.kind !== "already_ended") {
+      if (outcome.kind === "ended" || outcome.kind === "requested") {
         ports.live.ringSupervisors();
       }
       return outcome;
     },
   };
+}
+
+/** Whether a supervisor has something to do: a run to claim, a mark to hear of, a message to offer. */
+function hasNews(command: AdmitCommand, { kind, accepted, claim }: Admission): boolean {
+  const ends = command.whenBusy === "interrupt" || command.whenBusy === "rollback";
+  return kind === "admitted" && claim === null && (accepted !== "queued" || ends);
 }
 
 /** Asks the record, and settles the reservation whichever way it answers. */
@@ -103,6 +113,8 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "not_found",
   "conversation_busy",
   "queue_full",
+  "message_rate_exceeded",
+  "too_many_runs",
   "idempotency_key_reused",
   "operator_stopped",
 ]);

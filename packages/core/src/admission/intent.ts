@@ -1,5 +1,5 @@
 /** What the edge hands to admission: already parsed, not yet judged. */
-import type { Actor, AgentId, MessageId, RunId, Snapshot, SnapshotTool } from "@signalbox/contract";
+import type { Actor, AgentId, MessageId, RunId, Snapshot, SnapshotTool, WhenBusy } from "@signalbox/contract";
 import type { IdempotencyKey } from "../ports/admission-record.ts";
 
 /** One revision of an agent, with its tools as they are pinned now. */
@@ -14,6 +14,8 @@ export interface AgentRevision {
   readonly model: string;
   readonly maxOutputTokens: number;
   readonly tools: readonly SnapshotTool[];
+  /** What a message does to a run that is active, where the message itself does not say. */
+  readonly whenBusy: WhenBusy;
   readonly limits: Snapshot["limits"];
 }
 

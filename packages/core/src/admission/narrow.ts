@@ -1,9 +1,9 @@
 /** Narrows what a message asks for to what its agent allows. Every refusal names its field; nothing is ignored. */
-import { PlatformError, type ErrorCode, type FieldError } from "@signalbox/contract";
+import { PlatformError, WHEN_BUSY, type ErrorCode, type FieldError, type WhenBusy } from "@signalbox/contract";
 import type { MessageIntent } from "./intent.ts";
 
 export interface Granted {
-  readonly whenBusy: "enqueue" | "reject";
+  readonly whenBusy: WhenBusy;
   readonly model: string;
 }
 
@@ -25,17 +25,21 @@ const NOT_SERVED: ReadonlySet<string> = new Set([
 
 export function narrow(intent: MessageIntent): Granted {
   const refusals: Refusal[] = [];
-  let whenBusy: Granted["whenBusy"] = "enqueue";
+  let whenBusy = intent.agent.whenBusy;
   for (const [field, value] of Object.entries(intent.asked)) {
     if (value === undefined || value === null) {
       continue;
     }
     const pointer = `/${field}`;
     if (field === "whenBusy") {
-      if (value === "enqueue" || value === "reject") {
-        whenBusy = value;
-      } else {
-        refusals.push(refuseWhenBusy(value, pointer));
+      const known = WHEN_BUSY.find((each) => each === value);
+      whenBusy = known ?? whenBusy;
+      if (known === undefined) {
+        refusals.push({
+          code: "invalid_request",
+          pointer,
+          detail: `whenBusy is one of ${WHEN_BUSY.join(", ")}.`,
+        });
       }
     } else if (field === "model") {
       if (value !== intent.agent.model) {
@@ -49,13 +53,6 @@ export function narrow(intent: MessageIntent): Granted {
   }
   throwFirst(refusals);
   return { whenBusy, model: intent.agent.model };
-}
-
-function refuseWhenBusy(value: unknown, pointer: string): Refusal {
-  const known = value === "interrupt" || value === "rollback" || value === "steer";
-  return known
-    ? { code: "field_not_supported", pointer, detail: `whenBusy ${value} is not served by this release.` }
-    : { code: "invalid_request", pointer, detail: "whenBusy is one of enqueue, reject." };
 }
 
 function refuseModel(granted: string, pointer: string): Refusal {

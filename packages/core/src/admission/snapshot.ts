@@ -1,5 +1,12 @@
 /** Freezes an agent's revision into what one run may do. Same revision, same pins: same snapshot, same hash. */
-import { DEFAULT_RUNTIME, PlatformError, snapshotHashText, wellFormedJson, type Snapshot } from "@signalbox/contract";
+import {
+  DEFAULT_RUNTIME,
+  DEFAULT_WHEN_BUSY,
+  PlatformError,
+  snapshotHashText,
+  wellFormedJson,
+  type Snapshot,
+} from "@signalbox/contract";
 import type { Limits } from "../kernel/limits.ts";
 import type { Digest } from "../ports/randomness.ts";
 import type { AgentRevision } from "./intent.ts";
@@ -25,6 +32,8 @@ export function freezeSnapshot(agent: AgentRevision, limits: Limits, digest: Dig
       toolCallCount: Math.min(agent.limits.toolCallCount, limits.toolCallCount),
       wallClockMs: Math.min(agent.limits.wallClockMs, limits.runWallClockMs),
     },
+    // Left out at its default: a worker of an older release hashes every field it is sent.
+    ...(agent.whenBusy === DEFAULT_WHEN_BUSY ? {} : { whenBusy: agent.whenBusy }),
   });
   return { snapshot, hash: digest.sha256Hex(snapshotHashText(snapshot)) };
 }

@@ -67,6 +67,8 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   hold_closed: "internal",
   command_refused: "internal",
   operator_stopped: "internal",
+  message_rate_exceeded: "internal",
+  too_many_runs: "internal",
 };
 
 export function endReason(code: ErrorCode): EndReason {

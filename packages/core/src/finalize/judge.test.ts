@@ -23,7 +23,8 @@ const SEAL: Seal = {
   openModelCallCount: 0,
   openToolCallCount: 0,
   unknownToolCallCount: 0,
-  cancelRequested: false,
+  cancelCause: null,
+  strikes: false,
 };
 
 function judged(conclusion: Partial<Conclusion> = {}, seal: Partial<Seal> = {}) {
@@ -143,20 +144,23 @@ describe("a finalization", () => {
   });
 
   it("a cancel that came before the seal wins over any success, and keeps the answer as partial", () => {
-    const stopped = judged({}, { cancelRequested: true });
+    const stopped = judged({}, { cancelCause: "user_cancel" });
     expect(stopped).toMatchObject({ outcome: "cancelled", reason: "user_cancel", error: null, continuity: "moved" });
     expect(stopped.answer).toEqual({ messageId: ANSWER_ID, text: "forty-two", partial: true });
-    expect(judged(failure("provider_error"), { cancelRequested: true }).outcome).toBe("cancelled");
+    expect(judged(failure("provider_error"), { cancelCause: "user_cancel" }).outcome).toBe("cancelled");
   });
 
   it("a kept answer that the transcript does not have breaks the continuity, so the next turn is rebuilt", () => {
     const interrupted = { ending: "interrupted", leaf: null, answer: "forty" } as const;
-    expect(judged(interrupted, { cancelRequested: true, leaf: "e3" })).toMatchObject({
+    expect(judged(interrupted, { cancelCause: "user_cancel", leaf: "e3" })).toMatchObject({
       continuity: "broken",
       leaf: null,
     });
     const silent = { ...interrupted, answer: "" };
-    expect(judged(silent, { cancelRequested: true, leaf: "e3" })).toMatchObject({ continuity: "kept", answer: null });
+    expect(judged(silent, { cancelCause: "user_cancel", leaf: "e3" })).toMatchObject({
+      continuity: "kept",
+      answer: null,
+    });
   });
 
   it("a gate that knew of a cancel which the seal does not show still ends it as cancelled", () => {

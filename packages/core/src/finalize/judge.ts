@@ -2,7 +2,14 @@
  * Decides what is true once the gates are closed for a run: a provider's success is not ours until every check holds.
  * Pure: the conclusion of the turn and the sealed facts come in, the finalization goes out.
  */
-import { errorObject, PlatformError, type EndReason, type ErrorCode, type MessageId } from "@signalbox/contract";
+import {
+  errorObject,
+  PlatformError,
+  type CancelCause,
+  type EndReason,
+  type ErrorCode,
+  type MessageId,
+} from "@signalbox/contract";
 import type { Claim, Conclusion, Finalization, Seal } from "../ports/ownership-record.ts";
 import { endReason } from "./end-reason.ts";
 
@@ -16,8 +23,8 @@ export interface SealedTurn {
 
 export function judge(turn: SealedTurn): Finalization {
   const { conclusion, seal } = turn;
-  if (seal.cancelRequested) {
-    return cancelled(turn);
+  if (seal.cancelCause !== null) {
+    return stopped(turn, seal.cancelCause);
   }
   const error = firstMiss(turn);
   if (error !== null) {
@@ -56,18 +63,19 @@ function isTranscriptDurable({ conclusion, seal }: SealedTurn): boolean {
   return conclusion.leaf === seal.leaf;
 }
 
-function cancelled(turn: SealedTurn): Finalization {
+/** What there is of the answer is kept and marked. A turn that is struck leaves the transcript where it was before. */
+function stopped(turn: SealedTurn, cause: CancelCause): Finalization {
   const { conclusion, seal } = turn;
   const text = conclusion.answer;
   const answer = text.trim() === "" ? null : { messageId: turn.answerId, text, partial: true };
   const agrees = conclusion.leaf !== null && conclusion.leaf === seal.leaf;
   return {
     ...whatHolds(turn),
-    outcome: "cancelled",
-    reason: "user_cancel",
+    outcome: seal.strikes ? "rolled_back" : "cancelled",
+    reason: cause,
     error: null,
     answer,
-    ...(agrees ? continued(seal) : answer === null ? KEPT : BROKEN),
+    ...(seal.strikes ? KEPT : agrees ? continued(seal) : answer === null ? KEPT : BROKEN),
   };
 }
 

@@ -10,6 +10,10 @@ export const LIMITS = {
   idempotencyKeyChars: 255,
   /** Runs that may wait behind the active one of a conversation. */
   queueCount: 20,
+  /** Messages that one conversation may be sent within a minute. */
+  messagesPerMinuteCount: 600,
+  /** Runs of one tenant that may be open at once: waiting in line or being answered. */
+  tenantRunCount: 10_000,
   /** Part of the previous user message that the turn form repeats. */
   snippetChars: 160,
 

@@ -15,6 +15,7 @@ import type {
   Snapshot,
   TerminalState,
   TurnId,
+  CancelCause,
   ErrorCode,
 } from "@signalbox/contract";
 
@@ -41,6 +42,15 @@ export interface Conclusion {
   readonly rung: Rung | null;
   readonly error: { readonly code: ErrorCode; readonly detail: string } | null;
 }
+
+/** A message that is handed to a run while it is being answered. */
+export interface SteeredMessage {
+  readonly messageId: MessageId;
+  readonly text: string;
+}
+
+/** What an owner may hand to the engine of a run it holds, in the order of acknowledgement. */
+export interface SteeringOffer extends Held, SteeredMessage {}
 
 /** What a process owns: a conversation at the generation it holds it under. */
 export interface Held {
@@ -78,6 +88,8 @@ export interface Claim {
   readonly hasHistory: boolean;
   readonly cancelRequested: boolean;
   readonly visibleItems: readonly VisibleItem[];
+  /** Messages that an earlier attempt at this turn took in: they belong to it for good. */
+  readonly takenIn: readonly SteeredMessage[];
   /**
    * True when a `write` or `irreversible` call of an earlier generation of this run is executing or unknown: the turn
    * must not run again.
@@ -104,7 +116,10 @@ export interface Seal {
   readonly openToolCallCount: number;
   /** Calls with an effect (`write`, `irreversible`) whose outcome is not known. */
   readonly unknownToolCallCount: number;
-  readonly cancelRequested: boolean;
+  /** Why the run is to end although its turn went on; `null` when nobody asked for that. */
+  readonly cancelCause: CancelCause | null;
+  /** The turn is to be struck, and can be: no call with an effect has left in it. */
+  readonly strikes: boolean;
 }
 
 export interface Finalization {
@@ -162,7 +177,15 @@ export interface Ownership {
    * `go_on`: nothing is open, or the run is to end. `busy`: a call of the run is still outside.
    */
   suspend(): Promise<Suspension>;
-  /** Gives the run back (`running → admitted`) so that another supervisor claims it; used by drain. */
+  /**
+   * The engine took a message that was offered to it into its context: the end of this run is from now on the end of
+   * that message's run. Changes nothing when it did already, or when the message was cancelled meanwhile.
+   */
+  takeIn(messageId: MessageId): Promise<void>;
+  /**
+   * Gives the run back (`running → admitted`) so that another supervisor claims it; used by drain. A run that is to end
+   * is ended instead.
+   */
   release(): Promise<void>;
   /** The conversation's history before this run, oldest first, for the rung `rebuilt`. */
   history(limit: number): Promise<readonly HistoryEntry[]>;
@@ -175,6 +198,8 @@ export interface OwnershipRecord {
   adopt(claim: Claim): Ownership;
   /** Runs of this process whose cancel was requested. */
   cancelled(process: number): Promise<readonly Held[]>;
+  /** Messages that may be handed to the running engines of this process; each until it is taken in or admitted. */
+  steered(process: number): Promise<readonly SteeringOffer[]>;
   /**
    * Takes again, under a new generation, what the record says this process owns and `driving` does not list: the reply
    * to a claim, an admission or a change of worker was lost. Such claims have the cause `owner_lost`.

@@ -1,6 +1,7 @@
 /** Workers as the run side sees them: where there is room, and one session per conversation on one of them. */
 import type { ErrorCode, HistoryEntry, Rung, Snapshot } from "@signalbox/contract";
 import type { CancelSignal } from "./clock.ts";
+import type { SteeredMessage } from "./ownership-record.ts";
 
 export interface SessionRequest {
   readonly tenantId: string;
@@ -22,7 +23,9 @@ export type WorkerEvent =
     }
   | { readonly type: "text.completed" | "thinking.completed"; readonly itemId: string; readonly text: string }
   | { readonly type: "text.retracted"; readonly itemId: string; readonly cause: string }
-  | { readonly type: "run.phase"; readonly phase: string };
+  | { readonly type: "run.phase"; readonly phase: string }
+  /** A message that was delivered into the running step is in the model's context now. */
+  | { readonly type: "input.consumed"; readonly messageId: string };
 
 export interface StepResult {
   readonly outcome: "done" | "continue" | "hold_required" | "failed" | "interrupted";
@@ -58,6 +61,11 @@ export interface Seat {
   open(request: SessionRequest): Promise<void>;
   /** Ends after exactly one result. `signal` interrupts the step, which still ends with a result. */
   step(request: StepRequest, signal: CancelSignal): AsyncIterable<StepOutput>;
+  /**
+   * Hands a message to the running step. False when the engine cannot take it, or not now; whether it did use it, an
+   * event says.
+   */
+  deliver(message: SteeredMessage): Promise<boolean>;
   /** The turn is over; a warm session may stay for the next one. Called exactly once, also after `terminate`. */
   leave(): void;
   /** Ends session and engine. Idempotent; never rejects. */

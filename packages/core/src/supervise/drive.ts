@@ -2,7 +2,8 @@
 import { asPlatformError } from "@signalbox/contract";
 import { finalize } from "../finalize/finalize.ts";
 import type { Limits } from "../kernel/limits.ts";
-import type { Held, Ownership } from "../ports/ownership-record.ts";
+import type { Held, Ownership, SteeredMessage } from "../ports/ownership-record.ts";
+import { createSteeringLine } from "../turn/steering.ts";
 import { performTurn, type TurnEnd } from "../turn/turn.ts";
 import type { TurnPorts } from "../turn/turn-context.ts";
 import { persistentOwnership } from "./persistence.ts";
@@ -20,6 +21,8 @@ export type DriveEnd =
 
 export interface Drive extends Held {
   cancel(): void;
+  /** Messages the engine may be handed while it runs. */
+  offer(messages: readonly SteeredMessage[]): void;
   halt(reason: HaltReason): void;
   /** Never rejects. */
   readonly ended: Promise<DriveEnd>;
@@ -47,8 +50,10 @@ export function startDrive(claimed: Ownership, options: DriveOptions): Drive {
       state.generation = generation;
     },
   });
+  const steering = createSteeringLine();
+  const { onSeated } = options;
   const turn = (): Promise<TurnEnd> =>
-    performTurn(ownership, { ports, limits, cancel: cancel.signal, halt: halt.signal, onSeated: options.onSeated });
+    performTurn(ownership, { ports, limits, cancel: cancel.signal, halt: halt.signal, steering, onSeated });
   const run = async (): Promise<DriveEnd> => {
     const { sealed } = ownership.claim;
     const end: TurnEnd = sealed === null ? await turn() : { kind: "concluded", ownership, conclusion: sealed };
@@ -71,6 +76,7 @@ export function startDrive(claimed: Ownership, options: DriveOptions): Drive {
       return state.generation;
     },
     cancel: () => cancel.abort(),
+    offer: (messages) => steering.offer(messages),
     halt(reason) {
       state.haltReason = reason;
       halt.abort(reason);

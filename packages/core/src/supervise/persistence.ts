@@ -33,6 +33,7 @@ export function persistentOwnership(ownership: Ownership, context: Persistence):
     seal: (conclusion) => again(() => ownership.seal(conclusion)),
     finish: (finalization) => again(() => ownership.finish(finalization)),
     suspend: () => again(() => ownership.suspend()),
+    takeIn: (messageId) => again(() => ownership.takeIn(messageId)),
     release: () => again(() => ownership.release()),
     history: (limit) => again(() => ownership.history(limit)),
   };

@@ -51,7 +51,7 @@ class RunSupervisor implements Supervisor {
     const { cancelPollMs, sweepEveryMs } = this.#limits;
     this.#claiming = this.#loop("claiming", () => this.#claim());
     this.#others = [
-      this.#loop("the cancel watch", () => this.#watchCancels().then(() => cancelPollMs)),
+      this.#loop("the cancel watch", () => this.#watchMarks().then(() => cancelPollMs)),
       this.#loop("the sweep", () => this.#sweep().then(() => sweepEveryMs)),
     ];
   }
@@ -205,7 +205,8 @@ class RunSupervisor implements Supervisor {
     this.#claiming?.wake();
   }
 
-  async #watchCancels(): Promise<void> {
+  /** What others left for the runs it drives: that they are to end, and messages for their engines. */
+  async #watchMarks(): Promise<void> {
     const process = this.#presence.process();
     if (process === null || this.#drives.size === 0) {
       return;
@@ -215,6 +216,11 @@ class RunSupervisor implements Supervisor {
       if (drive?.generation === generation) {
         drive.cancel();
       }
+    }
+    const offers = Map.groupBy(await this.#ports.record.steered(process), (offer) => offer.conversationId);
+    for (const [conversationId, messages] of offers) {
+      const drive = this.#drives.get(conversationId);
+      drive?.offer(messages.filter(({ generation }) => generation === drive.generation));
     }
   }
 

@@ -28,7 +28,8 @@ export function composeTurn(claim: Claim, turnId: string, limits: Limits): Compo
     passages: [],
     facts: [],
   };
-  return { turnId, parts: [renderTurnInput(input), claim.text] };
+  // What an earlier attempt took in on the way is part of the turn from its beginning now.
+  return { turnId, parts: [renderTurnInput(input), claim.text, ...claim.takenIn.map(({ text }) => text)] };
 }
 
 /** What every turn of this snapshot begins with; its hash is recorded with the turn. */

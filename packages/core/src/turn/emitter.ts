@@ -49,6 +49,9 @@ export class Emitter implements AsyncDisposable {
       case "run.phase":
         this.#say(event.phase);
         break;
+      case "input.consumed":
+        // The record tells readers, with the fact.
+        break;
     }
     return this.#rows.room();
   }

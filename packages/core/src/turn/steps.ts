@@ -4,6 +4,7 @@ import type { Limits } from "../kernel/limits.ts";
 import type { Suspension } from "../ports/ownership-record.ts";
 import type { Seat, StepRequest, StepResult } from "../ports/worker.ts";
 import type { Emitter } from "./emitter.ts";
+import type { Steering } from "./steering.ts";
 import type { Stops } from "./stops.ts";
 
 export interface StepRun {
@@ -11,6 +12,7 @@ export interface StepRun {
   readonly emitter: Emitter;
   readonly stops: Stops;
   readonly limits: Limits;
+  readonly steering: Steering;
   /** Called when a step says the first thing. */
   readonly onBegun: () => void;
   /** Called when a step says that the run waits for a hold: suspends it, or finds that nothing is open any more. */
@@ -41,6 +43,9 @@ async function runStep(request: StepRequest, run: StepRun): Promise<StepResult> 
     run.onBegun();
     if (output.kind === "result") {
       result = output.result;
+    } else if (output.event.type === "input.consumed") {
+      // Before anything else the step says: what is sealed later counts it in.
+      await run.steering.consumed(output.event.messageId);
     } else {
       await run.emitter.emit(output.event);
     }

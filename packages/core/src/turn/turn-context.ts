@@ -4,6 +4,7 @@ import type { LiveChannel } from "../ports/live.ts";
 import type { Digest, Randomness } from "../ports/randomness.ts";
 import type { Log } from "../ports/telemetry.ts";
 import type { WorkerPool } from "../ports/worker.ts";
+import type { SteeringLine } from "./steering.ts";
 
 export interface TurnPorts {
   readonly pool: WorkerPool;
@@ -22,6 +23,8 @@ export interface TurnContext {
   readonly cancel: CancelSignal;
   /** This process may not or will not go on (lease lost, drain): everything stops at once. */
   readonly halt: CancelSignal;
+  /** Where messages for the running turn come in. */
+  readonly steering: SteeringLine;
   /** The run has its place on a worker: room is counted there from now on. */
   readonly onSeated: () => void;
 }

@@ -19,6 +19,7 @@ import { finalize } from "../finalize/finalize.ts";
 import { LIMITS, type Limits } from "../kernel/limits.ts";
 import type { CancelSource } from "../ports/clock.ts";
 import type { Ownership } from "../ports/ownership-record.ts";
+import { createSteeringLine } from "./steering.ts";
 import { performTurn, type TurnEnd } from "./turn.ts";
 
 const PLACE = { tenantId: "default", conversationId: "cnv_1" };
@@ -59,6 +60,7 @@ async function perform(
     limits: { ...LIMITS, ...limits },
     cancel: cancel.signal,
     halt: halt.signal,
+    steering: createSteeringLine(),
     onSeated: () => undefined,
   });
   return { end: await time.until(turn), pool };
@@ -312,6 +314,7 @@ describe("a turn", () => {
       limits: LIMITS,
       cancel: cancel.signal,
       halt: halt.signal,
+      steering: createSteeringLine(),
     };
     const turn = performTurn(ownership, { ...context, onSeated: () => undefined });
     await expect(time.until(turn)).rejects.toMatchObject({ code: "stale_generation" });

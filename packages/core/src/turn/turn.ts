@@ -27,6 +27,7 @@ import {
 } from "./conclude.ts";
 import { Emitter } from "./emitter.ts";
 import { inSession, REBUILD_AFTER, takeSeat } from "./session.ts";
+import { steeringOf } from "./steering.ts";
 import { runSteps } from "./steps.ts";
 import { createStops, type Stops } from "./stops.ts";
 import type { TurnContext } from "./turn-context.ts";
@@ -168,6 +169,7 @@ class Attempt implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#context.steering.attach(null);
     if (this.#seat !== null && this.#unfit !== null) {
       await this.#seat.terminate(this.#unfit);
     }
@@ -181,12 +183,14 @@ class Attempt implements AsyncDisposable {
     const context = this.#context;
     const stops = this.#stops;
     const { limits } = context;
+    let begun = false;
     const seat = await takeSeat(claim, context, stops);
     this.#seat = seat;
     context.onSeated();
+    const steering = steeringOf(seat, this.#ownership);
+    context.steering.attach((messages) => begun && steering.offer(messages));
     const { parts } = composeTurn(claim, this.#turnId, limits);
     const first = { runId: claim.runId, turnId: this.#turnId, parts, continueReason: null };
-    let begun = false;
     const onBegun = (): void => {
       begun = true;
     };
@@ -194,7 +198,7 @@ class Attempt implements AsyncDisposable {
       this.#rung = rung;
       this.#sayComposed(rung);
       const onHold = (): Promise<Suspension> => this.#suspend();
-      return runSteps(first, { seat, emitter: this.#emitter, stops, limits, onBegun, onHold });
+      return runSteps(first, { seat, emitter: this.#emitter, stops, limits, steering, onBegun, onHold });
     };
     return await inSession(seat, this.#ownership, { context, stops, rebuild, steps, hasBegun: () => begun });
   }

@@ -17,7 +17,7 @@ import type {
 } from "@signalbox/contract";
 
 /** Rows as the outside sees them, without the addresses that only the API knows. */
-export type StoredAgent = Omit<Agent, "id" | "plan" | "whenBusy" | "warnings"> & { readonly id: AgentId };
+export type StoredAgent = Omit<Agent, "id" | "plan" | "warnings"> & { readonly id: AgentId };
 export type StoredConversation = Omit<Conversation, "eventsUrl">;
 export type StoredRun = Omit<Run, "eventsUrl"> & { readonly cursor: number };
 
@@ -99,6 +99,12 @@ export interface ApiRecord {
     conversation: NewStoredConversation,
     once: Once<StoredConversation> | null,
   ): Promise<Recorded<StoredConversation>>;
+  /** A new conversation that begins with the history of another one. Errors: `not_found`, `idempotency_key_reused`. */
+  forkConversation(
+    scope: Scope,
+    fork: NewStoredFork,
+    once: Once<StoredConversation> | null,
+  ): Promise<Recorded<StoredConversation>>;
   conversation(scope: Scope, id: string): Promise<StoredConversation>;
   conversations(scope: Scope, page: PageQuery): Promise<Page<StoredConversation>>;
   messages(scope: Scope, conversationId: string, page: PageQuery): Promise<Page<Message>>;
@@ -134,6 +140,14 @@ export interface NewStoredConversation {
   readonly id: ConversationId;
   readonly actor: Actor;
   readonly definition: CreateConversation;
+}
+
+export interface NewStoredFork {
+  readonly id: ConversationId;
+  readonly actor: Actor;
+  readonly from: string;
+  /** The last message it begins with; `null`: everything that is finished. */
+  readonly messageId: string | null;
 }
 
 /** A pinned tool with the name an agent gives it, `server/tool`. */

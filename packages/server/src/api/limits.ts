@@ -1,11 +1,24 @@
 /** Limits of the API and of one run, all shown by `GET /v1/info`. */
-import { DAY_MS, LIMITS } from "@signalbox/core";
+import { DAY_MS, LIMITS, type Limits } from "@signalbox/core";
 
 export const RUN_LIMITS = {
   wallClockMs: LIMITS.runWallClockMs,
   modelCallCount: 64,
   toolCallCount: 256,
 } as const;
+
+/** What an operator may set. */
+export type AdmissionLimits = Pick<Limits, "queueCount" | "messagesPerMinuteCount" | "tenantRunCount">;
+
+/** All limits, by the names they are shown under. */
+export function shownLimits(admission: AdmissionLimits): Readonly<Record<string, number>> {
+  return {
+    ...API_LIMITS,
+    queuedRunsPerConversation: admission.queueCount,
+    messagesPerMinutePerConversation: admission.messagesPerMinuteCount,
+    openRunsPerTenant: admission.tenantRunCount,
+  };
+}
 
 export const API_LIMITS = {
   bodyBytes: 1_000_000,
@@ -15,7 +28,6 @@ export const API_LIMITS = {
   metadataEntries: LIMITS.metadataCount,
   idempotencyKeyChars: LIMITS.idempotencyKeyChars,
   idempotencyKeyRetentionDays: LIMITS.idempotencyKeyMs / DAY_MS,
-  queuedRunsPerConversation: LIMITS.queueCount,
   pageSize: 200,
   toolsPerAgent: LIMITS.toolCount,
   runWallClockMs: RUN_LIMITS.wallClockMs,

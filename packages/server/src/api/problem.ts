@@ -1,5 +1,5 @@
 /** Errors become RFC 9457 problem documents here and nowhere else. */
-import { clip, PlatformError, wellFormed, type FieldError, type Problem } from "@signalbox/contract";
+import { clip, PlatformError, wellFormed, type ErrorCode, type FieldError, type Problem } from "@signalbox/contract";
 import { ZodError } from "zod";
 import { jsonPointer } from "./json-pointer.ts";
 
@@ -36,12 +36,35 @@ export function problemHeaders(error: PlatformError): Readonly<Record<string, st
   const retryAfterMs = error.retryAfterMs ?? (waits ? RETRY_AFTER_MS : null);
   const { allow } = error.extra;
   return {
-    ...(retryAfterMs === null ? {} : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) }),
+    ...(retryAfterMs === null ? {} : { "retry-after": String(secondsOf(retryAfterMs)) }),
+    ...rateLimitHeaders(error, retryAfterMs ?? RETRY_AFTER_MS),
     // Common clients retry every 409 by themselves; this one does not pass by waiting a moment.
     ...(error.code === "conversation_busy" ? { "x-should-retry": "false" } : {}),
     ...(status === 401 ? { "www-authenticate": 'Bearer realm="signalbox"' } : {}),
     ...(typeof allow === "string" ? { allow } : {}),
   };
+}
+
+/** Names of the limits in `RateLimit` and `RateLimit-Policy`, with their windows in seconds where they have one. */
+const LIMIT_OF: Partial<Record<ErrorCode, { readonly name: string; readonly windowSeconds: number | null }>> = {
+  message_rate_exceeded: { name: "messages-per-conversation", windowSeconds: 60 },
+  queue_full: { name: "queued-runs-per-conversation", windowSeconds: null },
+  too_many_runs: { name: "open-runs-per-tenant", windowSeconds: null },
+};
+
+function rateLimitHeaders(error: PlatformError, retryAfterMs: number): Readonly<Record<string, string>> {
+  const limited = LIMIT_OF[error.code];
+  const { limit } = error.extra;
+  if (limited === undefined || typeof limit !== "number") return {};
+  const { name, windowSeconds } = limited;
+  return {
+    "ratelimit-policy": `"${name}";q=${limit}${windowSeconds === null ? "" : `;w=${windowSeconds}`}`,
+    ratelimit: `"${name}";r=0;t=${secondsOf(retryAfterMs)}`,
+  };
+}
+
+function secondsOf(durationMs: number): number {
+  return Math.max(1, Math.ceil(durationMs / 1_000));
 }
 
 /** What the HTTP server, a parser or a schema threw, in our words. What nobody expected stays private. */

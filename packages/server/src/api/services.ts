@@ -2,6 +2,7 @@
 import type { AgentId, ConversationId, Info, RuntimeInfo, StopId } from "@signalbox/contract";
 import type { AdmissionFlow, Digest, LiveSubscription, Log, OperatorFlow } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
+import type { AdmissionLimits } from "./limits.ts";
 import type { OperatorView } from "./operator-record.ts";
 
 export interface ApiServices {
@@ -11,6 +12,7 @@ export interface ApiServices {
   /** What people decide about runs that exist. */
   readonly operators: OperatorFlow;
   readonly operatorView: OperatorView;
+  readonly admissionLimits: AdmissionLimits;
   readonly subscribe: (conversationId: string) => LiveSubscription;
   readonly runtimes: () => readonly RuntimeInfo[];
   readonly providers: () => Info["providers"];

@@ -1,9 +1,9 @@
 /** Rows as the outside sees them: the API adds its addresses and the facts that follow from the release. */
-import { NO_USAGE, type Agent, type Conversation, type Run } from "@signalbox/contract";
+import { NO_USAGE, type AcceptedMessage, type Agent, type Conversation, type Run } from "@signalbox/contract";
 import type { StoredAgent, StoredConversation, StoredRun } from "./api-record.ts";
 
 export function showAgent(agent: StoredAgent): Agent {
-  return { ...agent, plan: "none", whenBusy: "enqueue", warnings: [] };
+  return { ...agent, plan: "none", warnings: [] };
 }
 
 export function showConversation(conversation: StoredConversation): Conversation {
@@ -31,10 +31,10 @@ export function eventsUrl(conversationId: string, after: number): string {
  * The run as it was when its message was acknowledged: the same on the first answer and on every replay, however far
  * the run has come meanwhile.
  */
-export function acknowledgedRun(stored: StoredRun, accepted: "started" | "queued"): Run {
+export function acknowledgedRun(stored: StoredRun, accepted: AcceptedMessage["accepted"]): Run {
   return {
     ...showRun(stored),
-    status: accepted === "queued" ? "queued" : "running",
+    status: accepted === "started" ? "running" : "queued",
     reason: null,
     generation: 0,
     owner: null,

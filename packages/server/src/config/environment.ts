@@ -39,3 +39,15 @@ export function portOf(text: string, name: string): number {
   }
   return port;
 }
+
+const COUNT_MAX = 1_000_000;
+
+/** A limit that may be set, from 1 up. */
+export function countOf(environment: Environment, name: string, fallback: number): number {
+  const text = textOf(environment, name);
+  const count = text === null ? fallback : /^[0-9]{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count >= 1 && count <= COUNT_MAX)) {
+    throw new ConfigurationError(`${name} must be a whole number from 1 to ${COUNT_MAX}, not "${text ?? ""}".`);
+  }
+  return count;
+}

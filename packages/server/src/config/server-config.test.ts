@@ -18,6 +18,7 @@ describe("what a platform works with", () => {
       joinToken: null,
       secret: null,
       providers: [],
+      admissionLimits: { queueCount: 20, messagesPerMinuteCount: 600, tenantRunCount: 10_000 },
       mcpServers: {},
       retentionDays: 90,
       logLevel: "info",

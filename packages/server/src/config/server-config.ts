@@ -1,6 +1,7 @@
 /** What one platform process works with. Precedence: flags, then environment, then defaults. */
 import { resolve } from "node:path";
-import { ConfigurationError, portOf, secretOf, textOf, type Environment } from "./environment.ts";
+import { LIMITS } from "@signalbox/core";
+import { ConfigurationError, countOf, portOf, secretOf, textOf, type Environment } from "./environment.ts";
 import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
 import type { LogLevel } from "../telemetry/log.ts";
 
@@ -33,6 +34,12 @@ export interface ServerConfig {
   readonly secret: string | null;
   readonly providers: readonly ProviderConfig[];
   readonly mcpServers: McpServersConfig;
+  /** How much a conversation may be sent, and a tenant may have open. */
+  readonly admissionLimits: {
+    readonly queueCount: number;
+    readonly messagesPerMinuteCount: number;
+    readonly tenantRunCount: number;
+  };
   readonly logLevel: LogLevel;
   /** Events of runs that ended longer ago are forgotten. */
   readonly retentionDays: number;
@@ -67,6 +74,11 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     joinToken: longEnough(secretOf(environment, "SIGNALBOX_JOIN_TOKEN"), "SIGNALBOX_JOIN_TOKEN"),
     secret: longEnough(secretOf(environment, "SIGNALBOX_SECRET"), "SIGNALBOX_SECRET"),
     providers: readProviders(environment),
+    admissionLimits: {
+      queueCount: countOf(environment, "SIGNALBOX_QUEUE_LENGTH", LIMITS.queueCount),
+      messagesPerMinuteCount: countOf(environment, "SIGNALBOX_MESSAGES_PER_MINUTE", LIMITS.messagesPerMinuteCount),
+      tenantRunCount: countOf(environment, "SIGNALBOX_TENANT_RUNS", LIMITS.tenantRunCount),
+    },
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
     retentionDays: daysOf(textOf(environment, "SIGNALBOX_RETENTION_DAYS") ?? String(DEFAULT_RETENTION_DAYS)),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),

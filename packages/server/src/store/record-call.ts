@@ -76,8 +76,20 @@ function accepted(answer: unknown): unknown {
     throw new PlatformError("internal", undefined, { cause: new Error(`the record refused with ${answer.code}`) });
   }
   // The code was seen above; the rest is what this refusal says besides.
-  const { code: _, detail, ...extra } = answer as { code: string; detail?: unknown };
-  throw new PlatformError(answer.code, typeof detail === "string" ? detail : undefined, { extra });
+  const {
+    code: _,
+    detail,
+    retryAfterMs,
+    ...extra
+  } = answer as {
+    code: string;
+    detail?: unknown;
+    retryAfterMs?: unknown;
+  };
+  throw new PlatformError(answer.code, typeof detail === "string" ? detail : undefined, {
+    extra,
+    ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
+  });
 }
 
 function parameterOf(value: RecordValue): unknown {

@@ -49,6 +49,7 @@ export interface ConversationTable {
   readonly created_by: string;
   readonly participant: string | null;
   readonly metadata: JsonColumn;
+  readonly forked_from: GivenByDatabase<string | null>;
   readonly last_sequence: GivenByDatabase<number>;
   readonly kept_sequence: GivenByDatabase<number>;
   readonly last_position: GivenByDatabase<string>;
@@ -67,17 +68,19 @@ export interface OwnershipTable {
   readonly runtime: GivenByDatabase<string | null>;
   readonly ready_at: GivenByDatabase<Date | null>;
   readonly cancel_at: GivenByDatabase<Date | null>;
+  readonly paced_until: GivenByDatabase<Date | null>;
 }
 
 export interface MessageTable {
   readonly id: string;
   readonly tenant_id: string;
   readonly conversation_id: string;
-  readonly run_id: string;
+  readonly run_id: string | null;
   readonly role: "user" | "assistant";
   readonly text: string;
   readonly metadata: JsonColumn;
   readonly partial: boolean;
+  readonly struck: Generated<boolean>;
   readonly position: number;
   readonly created_at: GivenByDatabase<Date>;
 }
@@ -117,11 +120,14 @@ export interface RunTable {
   readonly wall_clock_ms: number;
   readonly error: JsonColumn | null;
   readonly cancel_requested_at: Date | null;
+  readonly cancel_cause: string | null;
+  readonly cancel_strikes: GivenByDatabase<boolean>;
+  readonly steer_into: string | null;
+  readonly consumed_at: Date | null;
   readonly accepted_at: Date;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly log_kept: GivenByDatabase<string>;
-  readonly cancel_cause: GivenByDatabase<string | null>;
   readonly suspended_at: GivenByDatabase<Date | null>;
   readonly suspended_ms: GivenByDatabase<number>;
 }

@@ -78,7 +78,9 @@ function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "ag
   };
 }
 
-function conversations(queries: Queries): Pick<ApiRecord, "createConversation" | "conversation" | "conversations"> {
+function conversations(
+  queries: Queries,
+): Pick<ApiRecord, "createConversation" | "forkConversation" | "conversation" | "conversations"> {
   return {
     async createConversation({ tenantId }, { id, actor, definition }, once) {
       const agent = await queries.agents.find(tenantId, definition.agent);
@@ -93,6 +95,10 @@ function conversations(queries: Queries): Pick<ApiRecord, "createConversation" |
       const recorded = await queries.conversations.create(row, onceOf(once, conversationOf));
       if (recorded.kind === "created") queries.answering.note(id, { tenantId, participant: actor.user, agentId });
       return shown(recorded, conversationOf);
+    },
+    async forkConversation({ tenantId }, { id, actor, from, messageId }, once) {
+      const row = { tenantId, conversationId: id, from, messageId, actor };
+      return shown(await queries.conversations.fork(row, onceOf(once, conversationOf)), conversationOf);
     },
     async conversation(scope, id) {
       return conversationOf(present(await queries.conversations.find(scope, id)));

@@ -30,6 +30,7 @@ export function agentOf(row: AgentRow, pins: Pins): StoredAgent {
       grade: GRADE,
     })),
     maxOutputTokens: definition.maxOutputTokens,
+    whenBusy: definition.whenBusy,
     createdAt: timeOf(row.createdAtMs),
   };
 }
@@ -45,6 +46,7 @@ export function conversationOf(row: ConversationRow): StoredConversation {
     waitingFor: row.waitingFor.map((wait) => ({ ...wait })),
     lastSequence: row.lastSequence,
     keptSequence: row.keptSequence,
+    forkedFrom: row.forkedFrom,
     metadata: { ...row.metadata },
     createdAt: timeOf(row.createdAtMs),
     updatedAt: timeOf(row.updatedAtMs),
@@ -59,6 +61,7 @@ export function messageOf(row: MessageRow): Message {
     role: row.role,
     content: row.text,
     partial: row.partial,
+    struck: row.struck,
     metadata: { ...row.metadata },
     createdAt: timeOf(row.createdAtMs),
   };

@@ -1,11 +1,12 @@
 /** One platform process: everything joined, started in order and stopped in the opposite one. */
-import { makeId, PlatformError, uuidV7Bytes } from "@signalbox/contract";
+import { makeId, PlatformError, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
 import {
   createAdmission,
   createOperators,
   createSupervisor,
   createUpkeep,
   DAY_MS,
+  LIMITS,
   type Log,
   type Supervisor,
 } from "@signalbox/core";
@@ -225,14 +226,19 @@ function apiServices(parts: {
   const freshUuid = (): Uint8Array => uuidV7Bytes(systemClock.nowMs(), systemRandomness.bytes(10));
   return {
     record: createApiRecord(record.queries),
-    admission: createAdmission({
-      record: record.admission,
-      handover: supervisor,
-      live: record.live,
-      clock: systemClock,
-      randomness: systemRandomness,
-      digest: systemDigest,
-    }),
+    admission: createAdmission(
+      {
+        record: record.admission,
+        handover: supervisor,
+        live: record.live,
+        steerable: () => steerableOf(workers.runtimes()),
+        clock: systemClock,
+        randomness: systemRandomness,
+        digest: systemDigest,
+      },
+      { ...LIMITS, ...config.admissionLimits },
+    ),
+    admissionLimits: config.admissionLimits,
     operators: createOperators({ record: record.operators, live: record.live }),
     operatorView: createOperatorView(record.operatorQueries),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
@@ -250,6 +256,13 @@ function apiServices(parts: {
     version: VERSION,
     stopping,
   };
+}
+
+/** Runtimes that announce that their engines take in messages while they run. */
+function steerableOf(runtimes: readonly RuntimeInfo[]): readonly string[] {
+  return runtimes
+    .filter(({ available, capabilities }) => available && capabilities.includes("steering"))
+    .map(({ name }) => name);
 }
 
 async function problemsOf(

@@ -11,6 +11,7 @@ import type {
   Randomness,
   Seat,
   SessionRequest,
+  SteeredMessage,
   StepOutput,
   StepRequest,
   StepResult,
@@ -115,6 +116,20 @@ export class RemoteSeat implements Seat {
       opening.done();
       signal.removeEventListener("abort", interrupt);
     }
+  }
+
+  async deliver({ messageId, text }: SteeredMessage): Promise<boolean> {
+    const session = this.#session;
+    if (session === null || !this.#isOpen) return false;
+    const { connection } = this.#options;
+    const { conversationId, generation } = session;
+    const { accepted } = await connection.call((signal) =>
+      connection.client.deliverInput(
+        { conversationId, generation: BigInt(generation), messageId, parts: [text] },
+        { signal, timeoutMs: CALL_TIMEOUT_MS },
+      ),
+    );
+    return accepted;
   }
 
   leave(): void {
@@ -234,6 +249,8 @@ function translate(message: ExecuteStepResponse): StepOutput | null {
       return wrap({ type: "text.retracted", itemId: event.value.itemId, cause: event.value.cause });
     case "phase":
       return wrap({ type: "run.phase", phase: event.value.phase });
+    case "consumed":
+      return wrap({ type: "input.consumed", messageId: event.value.messageId });
     case "result":
       return { kind: "result", result: translateResult(event.value) };
     case "opened":

@@ -1,7 +1,6 @@
-import { isTerminal, PlatformError, revisionOf } from "@signalbox/contract";
+import { PlatformError, revisionOf, REVISIONS_PER_GENERATION } from "@signalbox/contract";
 import {
   isActive,
-  isOwned,
   runsAhead,
   type Admission,
   type AdmissionRecord,
@@ -15,7 +14,8 @@ import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent } from "./event-log.ts";
 import { isAlive } from "./alive.ts";
 import type { RunRow } from "./rows.ts";
-import { admitRun, endRun } from "./run-state.ts";
+import { admitRun } from "./run-state.ts";
+import { endFromOutside } from "./ending.ts";
 
 /**
  * Admission and cancellation on the memory record. Ends with `not_found`, `idempotency_key_reused`, `conversation_busy`
@@ -34,14 +34,22 @@ function admit(db: MemoryDatabase, command: AdmitCommand): Admission {
   const replay = replayed(db, command);
   if (replay !== null) return replay;
   const runs = db.runsOf(conversation.id);
-  const position = runsAhead(runs);
+  let position = runsAhead(runs.filter((run) => !run.takenIn));
   refuseWhenBusy(runs, command, position);
+  refuseOverLimit(db, command);
+  const active = runs.find((run) => isActive(run.state)) ?? null;
+  const steerInto = steerable(runs, active, command) ? (active?.id ?? null) : null;
   const cursor = conversation.lastSequence;
   const queued = recordMessage(db, command, conversation.lastPosition + 1);
   const begins = position === 0 || (db.sabotage === "two_active_runs" && runs.length % 3 === 1);
-  const accepted = begins ? "started" : "queued";
-  const claim = begins ? begin(db, queued, command.claimFor) : null;
-  if (!begins) tellPosition(db, queued, position);
+  if (steerInto !== null) db.runs.update(queued.id, { steerInto });
+  if (begins) admitRun(db, queued);
+  const moved = !begins && active !== null && isEnded(db, active, command);
+  if (moved) position -= 1;
+  else if (!begins) tellPosition(db, queued, position);
+  const isNext = begins || (moved && position === 0);
+  const accepted = isNext ? "started" : steerInto === null ? "queued" : "steered";
+  const claim = isNext ? claimNow(db, queued, command.claimFor) : null;
   const { messageId, runId } = command;
   if (command.idempotency !== null) {
     const { key, bodyHash } = command.idempotency;
@@ -65,7 +73,23 @@ function refuseWhenBusy(runs: readonly RunRow[], command: AdmitCommand, position
     const active = runs.find((run) => isActive(run.state));
     throw new PlatformError("conversation_busy", undefined, { extra: { activeRunId: active?.id ?? null } });
   }
-  if (runs.filter((run) => run.state === "queued").length >= command.queueLimit) throw new PlatformError("queue_full");
+  const waiting = runs.filter((run) => run.state === "queued" && !run.takenIn);
+  if (waiting.length >= command.queueLimit) throw new PlatformError("queue_full");
+}
+
+const MINUTE_MS = 60_000;
+
+function refuseOverLimit(db: MemoryDatabase, command: AdmitCommand): void {
+  const { conversationId, tenantId, minuteLimit, tenantLimit } = command;
+  const open = db.runs.where(
+    (run) =>
+      run.tenantId === tenantId && (run.state === "queued" || (isActive(run.state) && run.state !== "suspended")),
+  );
+  if (open.length >= tenantLimit) throw new PlatformError("too_many_runs");
+  const nowMs = db.nowMs();
+  const pacedUntilMs = Math.max(db.ownerships.must(conversationId).pacedUntilMs, nowMs) + MINUTE_MS / minuteLimit;
+  if (pacedUntilMs > nowMs + MINUTE_MS) throw new PlatformError("message_rate_exceeded");
+  db.ownerships.update(conversationId, { pacedUntilMs });
 }
 
 function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: number): RunRow {
@@ -81,6 +105,7 @@ function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: numb
     role: "user",
     text,
     partial: false,
+    struck: false,
     position,
     metadata,
     createdAtMs: nowMs,
@@ -106,6 +131,10 @@ function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: numb
     traceId: command.traceId,
     error: null,
     conclusion: null,
+    cancelCause: null,
+    cancelStrikes: false,
+    steerInto: null,
+    takenIn: false,
     acceptedAtMs: nowMs,
     startedAtMs: null,
     finishedAtMs: null,
@@ -117,9 +146,21 @@ function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: numb
   return run;
 }
 
-function begin(db: MemoryDatabase, queued: RunRow, claimFor: number | null): Admission["claim"] {
-  const admitted = admitRun(db, queued);
-  return claimFor !== null && isAlive(db, claimFor)
+/** Whether the active run is ended by this message at once, and the line has moved on. */
+function isEnded(db: MemoryDatabase, active: RunRow, { whenBusy }: AdmitCommand): boolean {
+  const ends = whenBusy === "interrupt" || whenBusy === "rollback";
+  return ends && endFromOutside(db, active, { cause: "superseded", strikes: whenBusy === "rollback" }) === "ended";
+}
+
+function steerable(runs: readonly RunRow[], active: RunRow | null, command: AdmitCommand): boolean {
+  if (command.whenBusy !== "steer" || active?.state !== "running" || active.cancelCause !== null) return false;
+  const others = runs.filter((run) => run.state === "queued" && !run.takenIn && run.steerInto !== active.id);
+  return others.length === 0 && command.steerable.includes(active.runtime);
+}
+
+function claimNow(db: MemoryDatabase, run: RunRow, claimFor: number | null): Admission["claim"] {
+  const admitted = db.runs.must(run.id);
+  return claimFor !== null && isAlive(db, claimFor) && admitted.state === "admitted"
     ? claimRun(db, admitted, { process: claimFor, cause: "ready" })
     : null;
 }
@@ -129,7 +170,7 @@ function tellPosition(db: MemoryDatabase, run: RunRow, position: number): void {
   writeEvent(db, placeOf(run, generation), {
     type: "queue.moved",
     itemId: run.messageId,
-    revision: revisionOf(generation, 0),
+    revision: revisionOf(generation, REVISIONS_PER_GENERATION - 1 - position),
     data: { messageId: run.messageId, position },
   });
 }
@@ -137,13 +178,6 @@ function tellPosition(db: MemoryDatabase, run: RunRow, position: number): void {
 function requestCancel(db: MemoryDatabase, command: CancelCommand): CancelOutcome {
   const run = db.runs.get(command.runId);
   if (run === undefined || run.tenantId !== command.tenantId) throw new PlatformError("not_found");
-  if (isTerminal(run.state) || run.state === "finalizing") return { kind: "already_ended", state: run.state };
-  const { generation } = db.ownerships.must(run.conversationId);
-  writeAudit(db, "run_cancel_requested", { run, generation });
-  if (isOwned(run.state)) {
-    db.ownerships.update(run.conversationId, { cancelAtMs: db.nowMs() });
-    return { kind: "requested", state: run.state };
-  }
-  endRun(db, run, { outcome: "cancelled", reason: "user_cancel", error: null, answerId: null });
-  return { kind: "ended", state: "cancelled" };
+  const kind = endFromOutside(db, run, { cause: "user_cancel", strikes: false });
+  return { kind, state: db.runs.must(run.id).state };
 }

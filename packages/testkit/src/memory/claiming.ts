@@ -6,7 +6,7 @@ import type { MemoryDatabase } from "./database.ts";
 import { writeRunEvent } from "./event-log.ts";
 import { isAlive } from "./alive.ts";
 import type { OwnershipRow, RunRow } from "./rows.ts";
-import { moveRun, unbindSlots, withdrawProposals } from "./run-state.ts";
+import { moveRun, takenInBy, unbindSlots, withdrawProposals } from "./run-state.ts";
 import { visibleItems } from "./visible-items.ts";
 
 export function claimRun(
@@ -52,9 +52,17 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
   const conversation = db.conversations.must(run.conversationId);
   const message = db.messages.must(run.messageId);
   const before = db.messages
-    .where((each) => each.conversationId === run.conversationId && each.position < run.position && each.role === "user")
+    .where(
+      (each) =>
+        each.conversationId === run.conversationId &&
+        each.position < run.position &&
+        each.role === "user" &&
+        !each.struck,
+    )
     .at(-1);
-  const answered = db.messages.where((each) => each.conversationId === run.conversationId && each.role === "assistant");
+  const answered = db.messages.where(
+    (each) => each.conversationId === run.conversationId && each.role === "assistant" && !each.struck,
+  );
   return {
     ...about,
     tenantId: run.tenantId,
@@ -77,6 +85,7 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
     hasHistory: answered.length > 0,
     cancelRequested: db.ownerships.must(run.conversationId).cancelAtMs !== null,
     visibleItems: visibleItems(db, run),
+    takenIn: takenInBy(db, run).map(({ messageId }) => ({ messageId, text: db.messages.must(messageId).text })),
     outcomeUnknown: db.toolCalls.where((call) => call.runId === run.id).some((call) => blocksRepetition(call)),
     sealed: run.conclusion,
   };
@@ -118,9 +127,9 @@ function runToDrive(db: MemoryDatabase, ownership: OwnershipRow): RunRow | null 
   return db.runsOf(ownership.conversationId).find(state) ?? null;
 }
 
-export function releaseRun(db: MemoryDatabase, run: RunRow): void {
+export function releaseRun(db: MemoryDatabase, run: RunRow): RunRow {
   const ownership = db.ownerships.must(run.conversationId);
-  moveRun(db, run, { by: "release", set: { generation: null, owner: null } });
+  const released = moveRun(db, run, { by: "release", set: { generation: null, owner: null } });
   db.ownerships.update(run.conversationId, {
     generation: nextGeneration(ownership.generation),
     owner: null,
@@ -129,4 +138,5 @@ export function releaseRun(db: MemoryDatabase, run: RunRow): void {
   });
   unbindSlots(db, run.conversationId);
   withdrawProposals(db, run);
+  return released;
 }

@@ -130,6 +130,7 @@ export class MemoryDatabase {
         cancelAtMs: null,
         readyAtMs: null,
         runtime: null,
+        pacedUntilMs: 0,
       });
     });
   }

@@ -1,4 +1,4 @@
-import { PlatformError, type HistoryEntry } from "@signalbox/contract";
+import { PlatformError, type HistoryEntry, type MessageId } from "@signalbox/contract";
 import {
   blocksRepetition,
   type Claim,
@@ -8,13 +8,15 @@ import {
   type Ownership,
   type OwnershipRecord,
   type Seal,
+  type SteeringOffer,
 } from "@signalbox/core";
 import { claimAgain, claimRun, claimWhatFits, releaseRun } from "./claiming.ts";
 import type { CallFacts, MemoryDatabase } from "./database.ts";
 import { placeOf, writeOwnerEvent } from "./event-log.ts";
 import { fencedRun } from "./fence.ts";
 import type { RunRow } from "./rows.ts";
-import { endRun, moveRun, unbindSlots } from "./run-state.ts";
+import { endUnowned, hasEffect } from "./ending.ts";
+import { endRun, moveRun, takenInBy, tellPlaces, unbindSlots } from "./run-state.ts";
 import { suspendRun } from "./suspension.ts";
 import { sealedLeaf, settleTranscript } from "./transcript.ts";
 
@@ -28,6 +30,7 @@ export function memoryOwnershipRecord(db: MemoryDatabase): OwnershipRecord {
     claim: async (request) => owned(db.transaction("claim", {}, () => claimWhatFits(db, request))),
     adopt: (claim) => memoryOwnership(db, claim),
     cancelled: async (process) => db.transaction("cancelled", {}, () => cancelledOf(db, process)),
+    steered: async (process) => db.transaction("steered", {}, () => steeredOf(db, process)),
     reclaim: async (process, driving) => owned(db.transaction("reclaim", {}, () => claimAgain(db, process, driving))),
   };
 }
@@ -36,6 +39,39 @@ function cancelledOf(db: MemoryDatabase, process: number): readonly Held[] {
   return db.ownerships
     .where((ownership) => ownership.owner === process && ownership.cancelAtMs !== null)
     .map(({ conversationId, generation }) => ({ conversationId, generation }));
+}
+
+/** What stands before everything else that waits, and may be handed to the running engine. */
+function steeredOf(db: MemoryDatabase, process: number): readonly SteeringOffer[] {
+  return db.ownerships
+    .where((ownership) => ownership.owner === process && ownership.cancelAtMs === null)
+    .flatMap(({ conversationId, generation }) => {
+      const runs = db.runsOf(conversationId);
+      const target = runs.find((run) => run.state === "running");
+      const waiting = runs
+        .filter((run) => run.state === "queued" && !run.takenIn)
+        .toSorted((left, right) => left.position - right.position);
+      const end = waiting.findIndex((run) => run.steerInto !== target?.id);
+      return waiting.slice(0, end < 0 ? waiting.length : end).map(({ messageId }) => {
+        const { text } = db.messages.must(messageId);
+        return { conversationId, generation, messageId, text };
+      });
+    });
+}
+
+function takeIn(db: MemoryDatabase, target: RunRow, messageId: MessageId): void {
+  const run = db
+    .runsOf(target.conversationId)
+    .find((each) => each.messageId === messageId && each.steerInto === target.id && each.state === "queued");
+  if (run === undefined || run.takenIn) return;
+  db.runs.update(run.id, { takenIn: true });
+  tellPlaces(db, target.conversationId);
+}
+
+/** A run that is to end needs nobody any more: it is not given back but ended. */
+function release(db: MemoryDatabase, run: RunRow): void {
+  const admitted = releaseRun(db, run);
+  if (db.ownerships.must(run.conversationId).cancelAtMs !== null) endUnowned(db, admitted);
 }
 
 function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
@@ -73,7 +109,8 @@ function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
     seal: async (conclusion) => db.transaction("seal", facts, () => seal(db, claim, conclusion)),
     finish: async (finalization) => db.transaction("finish", facts, () => finish(db, claim, finalization)),
     suspend: async () => db.transaction("suspend", facts, () => suspendRun(db, claim)),
-    release: async () => db.transaction("release", facts, () => releaseRun(db, running())),
+    takeIn: async (messageId) => db.transaction("take_in", facts, () => takeIn(db, running(), messageId)),
+    release: async () => db.transaction("release", facts, () => release(db, running())),
     history: async (limit) => db.transaction("history", facts, () => historyBefore(db, running()).slice(-limit)),
   };
 }
@@ -92,7 +129,8 @@ function factsOf(db: MemoryDatabase, run: RunRow): Seal {
     openModelCallCount: openModels.length,
     openToolCallCount: tools.filter((call) => call.state === "executing").length,
     unknownToolCallCount: tools.filter((call) => call.state === "unknown" && blocksRepetition(call)).length,
-    cancelRequested: db.ownerships.must(run.conversationId).cancelAtMs !== null,
+    cancelCause: run.cancelCause,
+    strikes: run.cancelStrikes && !hasEffect(db, run),
   };
 }
 
@@ -116,7 +154,8 @@ function finish(
       role: "assistant",
       text: answer.text,
       partial: answer.partial,
-      position: run.position,
+      struck: false,
+      position: Math.max(run.position, ...takenInBy(db, run).map(({ position }) => position)),
       metadata: {},
       createdAtMs: db.nowMs(),
     });
@@ -130,7 +169,9 @@ function finish(
 /** Questions and answers before this run, each question before its own answer. */
 function historyBefore(db: MemoryDatabase, run: RunRow): readonly HistoryEntry[] {
   return db.messages
-    .where((message) => message.conversationId === run.conversationId && message.position < run.position)
+    .where(
+      (message) => message.conversationId === run.conversationId && message.position < run.position && !message.struck,
+    )
     .toSorted((left, right) => left.position - right.position || (left.role === "user" ? -1 : 1))
     .map(({ role, text }) => ({ role, text }));
 }

@@ -2,6 +2,7 @@
 import { NO_USAGE, PlatformError } from "@signalbox/contract";
 import type { ProcessRecord } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
+import { endAbandoned } from "./ending.ts";
 import { writeModelSettled, writeToolFinished } from "./call-events.ts";
 import { isAlive } from "./alive.ts";
 import type { ProcessRow } from "./rows.ts";
@@ -41,6 +42,7 @@ function sweep(db: MemoryDatabase, by: number): number {
   );
   for (const process of dead) bury(db, process);
   expireHolds(db);
+  endAbandoned(db);
   return dead.length;
 }
 

@@ -2,6 +2,7 @@
 import type {
   Actor,
   AuditAction,
+  CancelCause,
   EffectClass,
   EndReason,
   ErrorObject,
@@ -47,6 +48,8 @@ export interface OwnershipRow {
   readonly cancelAtMs: number | null;
   readonly readyAtMs: number | null;
   readonly runtime: string | null;
+  /** How far the messages it was sent have used up its minute. */
+  readonly pacedUntilMs: number;
 }
 
 export interface MessageRow {
@@ -56,6 +59,8 @@ export interface MessageRow {
   readonly role: "user" | "assistant";
   readonly text: string;
   readonly partial: boolean;
+  /** Its turn was rolled back. */
+  readonly struck: boolean;
   /** Position of the run; a question stands before its answer. */
   readonly position: number;
   readonly metadata: Readonly<Record<string, string>>;
@@ -83,6 +88,12 @@ export interface RunRow {
   readonly traceId: string;
   readonly error: ErrorObject | null;
   readonly conclusion: Conclusion | null;
+  /** Why it is to be ended from outside, and whether its turn is to be struck. */
+  readonly cancelCause: CancelCause | null;
+  readonly cancelStrikes: boolean;
+  /** The run that is offered its message, and whether that run's engine has taken it in. */
+  readonly steerInto: RunId | null;
+  readonly takenIn: boolean;
   readonly acceptedAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
@@ -107,7 +118,7 @@ export interface IdempotencyRow {
   readonly bodyHash: string;
   readonly runId: RunId;
   readonly messageId: MessageId;
-  readonly accepted: "started" | "queued";
+  readonly accepted: "started" | "queued" | "steered";
   readonly position: number;
   readonly cursor: number;
 }

@@ -7,7 +7,7 @@ import {
   type MessageId,
   type TerminalState,
 } from "@signalbox/contract";
-import { nextGeneration, nextInLine, transition, type RunEvent } from "@signalbox/core";
+import { isActive, nextGeneration, nextInLine, transition, type RunEvent } from "@signalbox/core";
 import { writeAudit } from "./audit.ts";
 import { tellStillOpen } from "./call-events.ts";
 import type { MemoryDatabase } from "./database.ts";
@@ -26,7 +26,7 @@ export function moveRun(
 /** A queued run may begin: it is admitted and can be claimed. */
 export function admitRun(db: MemoryDatabase, run: RunRow): RunRow {
   const { generation } = db.ownerships.must(run.conversationId);
-  const admitted = moveRun(db, run, { by: "admit" });
+  const admitted = moveRun(db, run, { by: "admit", set: { steerInto: null } });
   db.ownerships.update(run.conversationId, { readyAtMs: db.nowMs(), runtime: run.runtime, cancelAtMs: null });
   writeRunEvent(db, admitted, { type: "run.admitted", generation, data: { messageId: run.messageId } });
   writeAudit(db, "run_admitted", { run: admitted, generation });
@@ -51,6 +51,7 @@ const EVENT_OF: Readonly<Record<TerminalState, RunEvent>> = {
 export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow | null {
   const ownership = db.ownerships.must(run.conversationId);
   const { outcome, reason, error, answerId } = ending;
+  const merged = takenInBy(db, run);
   const generation = run.generation ?? ownership.generation;
   const ended = isForced(db, run)
     ? db.runs.update(run.id, { state: outcome, reason, error })
@@ -65,10 +66,20 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
       type: "run.finished",
       itemId: run.id,
       revision: revisionOf(generation, REVISIONS_PER_GENERATION - 1),
-      data: { outcome, reason, error, messageId: answerId },
+      data: {
+        outcome,
+        reason,
+        error,
+        messageId: answerId,
+        ...(run.cancelStrikes ? { rollback: rollbackOf(outcome) } : {}),
+      },
     });
   }
   writeAudit(db, "message_completed", { run: ended, generation, facts: { outcome, reason } });
+  if (outcome === "rolled_back") strike(db, [ended, ...merged]);
+  if (db.sabotage !== "merged_forgotten") {
+    for (const each of merged) endMerged(db, each, { generation, answerId });
+  }
   if (run.state !== "queued") {
     db.ownerships.update(run.conversationId, {
       generation: nextGeneration(ownership.generation),
@@ -83,6 +94,41 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
   return admitNext(db, run.conversationId);
 }
 
+function rollbackOf(outcome: TerminalState): "struck" | "interrupted" {
+  return outcome === "rolled_back" ? "struck" : "interrupted";
+}
+
+/** The runs whose messages this run's engine took in. */
+export function takenInBy(db: MemoryDatabase, run: RunRow): readonly RunRow[] {
+  return db
+    .runsOf(run.conversationId)
+    .filter((each) => each.state === "queued" && each.steerInto === run.id && each.takenIn);
+}
+
+function strike(db: MemoryDatabase, runs: readonly RunRow[]): void {
+  const ids = new Set(runs.map(({ id }) => id));
+  for (const message of db.messages.where(({ runId }) => ids.has(runId))) {
+    db.messages.update(message.id, { struck: true });
+  }
+}
+
+/** Its message was answered with the run that took it in. */
+function endMerged(
+  db: MemoryDatabase,
+  run: RunRow,
+  by: { readonly generation: number; readonly answerId: MessageId | null },
+): void {
+  const ending = { outcome: "completed", reason: "merged" } as const;
+  const ended = moveRun(db, run, { by: "merge", set: { reason: ending.reason, finishedAtMs: db.nowMs() } });
+  writeEvent(db, placeOf(ended, by.generation), {
+    type: "run.finished",
+    itemId: run.id,
+    revision: revisionOf(by.generation, REVISIONS_PER_GENERATION - 1),
+    data: { ...ending, error: null, messageId: by.answerId },
+  });
+  writeAudit(db, "message_completed", { run: ended, generation: by.generation, facts: ending });
+}
+
 /** Under sabotage a run that has ended is ended once more. */
 function isForced(db: MemoryDatabase, run: RunRow): boolean {
   return db.sabotage === "finish_twice" && run.finishedAtMs !== null;
@@ -90,26 +136,35 @@ function isForced(db: MemoryDatabase, run: RunRow): boolean {
 
 function admitNext(db: MemoryDatabase, conversationId: string): RunRow | null {
   const runs = db.runsOf(conversationId);
-  const waiting = runs.filter((run) => run.state === "queued");
+  const waiting = runs.filter((run) => run.state === "queued" && !run.takenIn);
+  const overtakes =
+    db.sabotage === "last_in_first_out" ||
+    (db.sabotage === "interrupt_overtakes" && runs.some((run) => run.cancelCause === "superseded"));
   const next =
-    db.sabotage === "last_in_first_out" && nextInLine(runs) !== null
+    overtakes && nextInLine(waiting) !== null && !runs.some((run) => isActive(run.state))
       ? waiting.reduce<RunRow | null>((last, run) => (last === null || run.position > last.position ? run : last), null)
-      : nextInLine(runs);
+      : nextInLine(runs.filter((run) => !run.takenIn));
   if (next === null || db.sabotage === "stranded_queue") return null;
   const admitted = admitRun(db, next);
+  tellPlaces(db, conversationId);
+  return admitted;
+}
+
+/** Tells those that wait where they stand now. */
+export function tellPlaces(db: MemoryDatabase, conversationId: string): void {
   const { generation } = db.ownerships.must(conversationId);
-  waiting
-    .filter((run) => run.id !== next.id)
+  db.runsOf(conversationId)
+    .filter((run) => run.state === "queued" && !run.takenIn)
     .forEach((run, index) => {
-      const data = { messageId: run.messageId, position: index + 1 };
+      const position = index + 1;
       writeEvent(db, placeOf(run, generation), {
         type: "queue.moved",
         itemId: run.messageId,
-        revision: revisionOf(generation, 0),
-        data,
+        // A place only falls, so a later one is a newer revision.
+        revision: revisionOf(generation, REVISIONS_PER_GENERATION - 1 - position),
+        data: { messageId: run.messageId, position },
       });
     });
-  return admitted;
 }
 
 /** A slot says nothing for a run that it does not serve any more. */

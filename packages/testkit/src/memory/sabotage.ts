@@ -4,6 +4,10 @@ export const SABOTAGES = [
   "two_active_runs",
   /** The end of a run forgets to admit the next one. */
   "stranded_queue",
+  /** A message that ends the active run is answered before those that were there first. */
+  "interrupt_overtakes",
+  /** A message that was taken in is forgotten when the run that took it ends. */
+  "merged_forgotten",
   /** The newest waiting message is answered first. */
   "last_in_first_out",
   /** An owner's writes are not compared with the current generation. */

@@ -37,7 +37,11 @@ export function sealedLeaf(db: MemoryDatabase, run: RunRow): Pick<Seal, "leaf" |
   return { leaf, digest: leaf === null ? null : chainDigest(kept) };
 }
 
-export function settleTranscript(db: MemoryDatabase, run: RunRow, finalization: Finalization): void {
+export function settleTranscript(
+  db: MemoryDatabase,
+  run: RunRow,
+  finalization: Pick<Finalization, "continuity" | "leaf" | "digest" | "rung">,
+): void {
   const { conversationId } = run;
   const { continuity, leaf, digest, rung } = finalization;
   const conversation = db.conversations.must(conversationId);

@@ -32,6 +32,8 @@ export type Action =
   /** Waits for an interrupt; `deaf` does not even notice that. */
   | { readonly hang: "until_interrupted" | "deaf" }
   | { readonly waitForFile: string }
+  /** Waits for a message that is delivered into the step, takes it in, and says it. */
+  | { readonly takeInput: true }
   /** The process dies at once, as with SIGKILL. */
   | { readonly crash: true };
 
@@ -79,6 +81,7 @@ const KINDS = [
   "throw",
   "hang",
   "waitForFile",
+  "takeInput",
   "crash",
 ] as const;
 

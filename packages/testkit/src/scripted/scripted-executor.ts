@@ -7,6 +7,7 @@ import { asPlatformError, PlatformError } from "@signalbox/contract";
 import {
   GateConnections,
   type CheckpointHeader,
+  type DeliveredInput,
   type EngineSession,
   type Executor,
   type SessionContext,
@@ -32,7 +33,7 @@ class ScriptedExecutor implements Executor {
   readonly #connections = new GateConnections();
 
   describe() {
-    const capabilities = ["streaming", "tools", "interrupt", "native_resume", "rebuild"];
+    const capabilities = ["streaming", "tools", "interrupt", "steering", "native_resume", "rebuild"];
     return Promise.resolve({ name: "scripted", version: "1", available: true, problem: "", capabilities });
   }
 
@@ -62,6 +63,7 @@ class ScriptedSession implements EngineSession {
   readonly #connections: GateConnections;
   readonly #salt = randomBytes(6).toString("hex");
   #messageCount: number;
+  #stage: Stage | null = null;
   #sizeBytes = 0;
 
   constructor(context: SessionContext, opened: Opened) {
@@ -85,6 +87,7 @@ class ScriptedSession implements EngineSession {
       parts,
       rememberedCount: this.#messageCount,
     });
+    this.#stage = stage;
     try {
       const play = playOf(this.#context.snapshot.instructions, parts);
       await stage.play(play ?? [{ say: `You said: ${parts.at(-1) ?? ""}` }]);
@@ -96,13 +99,19 @@ class ScriptedSession implements EngineSession {
       if (signal.aborted || code === "run_cancelled") {
         // A gate may hear of a cancel before anybody has asked this step to stop.
         const error = signal.aborted || code !== "run_cancelled" ? null : { code, detail };
-        return this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "", error });
+        return await this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "", error });
       }
       if (thrown instanceof PlatformError) {
         return { ...resultOf(stage), error: { code: thrown.code, detail: thrown.detail } };
       }
       throw thrown;
+    } finally {
+      this.#stage = null;
     }
+  }
+
+  deliver(input: DeliveredInput): boolean {
+    return this.#stage?.deliver(input) ?? false;
   }
 
   checkpoint(): Promise<CheckpointHeader> {

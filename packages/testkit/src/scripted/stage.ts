@@ -3,7 +3,14 @@ import { existsSync, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@signalbox/contract";
-import { ModelClient, ToolClient, type GateConnections, type SessionContext, type StepEvent } from "@signalbox/worker";
+import {
+  ModelClient,
+  ToolClient,
+  type DeliveredInput,
+  type GateConnections,
+  type SessionContext,
+  type StepEvent,
+} from "@signalbox/worker";
 import { AgentLoop } from "./agent-loop.ts";
 import type { Action } from "./play.ts";
 
@@ -22,6 +29,8 @@ export class Stage {
   stopReason = "end_turn";
   servedModel = "scripted";
   readonly #parts: StageParts;
+  readonly #inbox: DeliveredInput[] = [];
+  #onInput: () => void = () => undefined;
   #itemId: string | null = null;
   #text = "";
 
@@ -76,6 +85,7 @@ export class Stage {
     if ("throw" in action) throw new Error(action.throw);
     if ("hang" in action) return hang(action.hang === "deaf" ? null : signal);
     if ("waitForFile" in action) return fileThere(action.waitForFile, signal);
+    if ("takeInput" in action) return this.#takeInput();
     process.kill(process.pid, "SIGKILL");
     // The signal arrives at once; nothing may follow it.
     return hang(null).then(() => context.onLost("worker_lost", "the process was to die"));
@@ -128,6 +138,27 @@ export class Stage {
     const message = await loop.run(parts);
     this.stopReason = message.stopReason;
     this.servedModel = message.servedModel;
+  }
+
+  /** A message for the step that is being played. */
+  deliver(input: DeliveredInput): boolean {
+    this.#inbox.push(input);
+    this.#onInput();
+    return true;
+  }
+
+  async #takeInput(): Promise<void> {
+    const { signal, emit } = this.#parts;
+    if (this.#inbox.length === 0) {
+      const arrived = Promise.withResolvers<void>();
+      this.#onInput = arrived.resolve;
+      await Promise.race([arrived.promise, hang(signal)]);
+    }
+    const input = this.#inbox.shift();
+    if (input !== undefined) {
+      await emit({ type: "input.consumed", messageId: input.messageId });
+      await this.say(input.parts.join(" "));
+    }
   }
 
   #tools(): ToolClient {

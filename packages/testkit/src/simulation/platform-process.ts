@@ -83,7 +83,13 @@ export class PlatformProcess {
       { ...machine, record: record.ownership, processes: record.processes, pool: this.#pool, live },
       { roles: ["supervisor", "gate"], limits: SIMULATION_LIMITS },
     );
-    this.admission = createAdmission({ ...machine, record: record.admission, handover: this.supervisor, live });
+    this.admission = createAdmission({
+      ...machine,
+      record: record.admission,
+      handover: this.supervisor,
+      live,
+      steerable: () => ["langgraph"],
+    });
     const process = (): number | null => this.supervisor.process();
     this.decide = async (command) => {
       const change = await record.holds.decide(command);

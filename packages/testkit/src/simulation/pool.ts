@@ -4,6 +4,7 @@ import { PlatformError } from "@signalbox/contract";
 import type {
   Seat,
   SessionRequest,
+  SteeredMessage,
   StepOutput,
   StepRequest,
   WorkerPool,
@@ -121,6 +122,19 @@ class SimSeat implements Seat {
       signal.removeEventListener("abort", interrupt);
       channels.delete(channel);
     }
+  }
+
+  async deliver(message: SteeredMessage): Promise<boolean> {
+    const session = this.#session;
+    if (session === null || this.#connected.lost) return false;
+    const { network, life } = this.#options;
+    const { worker } = this.#connected;
+    return await this.#unlessLost(
+      network.between(life, worker.life, async () => {
+        session.inbox?.push(message.messageId);
+        return session.inbox !== null;
+      }),
+    );
   }
 
   leave(): void {

@@ -50,6 +50,7 @@ export function recordPorts({ db, network, life, onRegistered }: RecordPortsOpti
       claim: async (request) => (await call("claim", () => ownership.claim(request))).map(far),
       adopt: (claim) => far(ownership.adopt(claim)),
       cancelled: (process) => call("cancelled", () => ownership.cancelled(process)),
+      steered: (process) => call("steered", () => ownership.steered(process)),
       reclaim: async (process, driving) => (await call("reclaim", () => ownership.reclaim(process, driving))).map(far),
     },
     processes: {
@@ -84,6 +85,7 @@ function farOwnership(near: Ownership, call: Call): Ownership {
     seal: (conclusion) => call("seal", () => near.seal(conclusion)),
     finish: (finalization) => call("finish", () => near.finish(finalization)),
     suspend: () => call("suspend", () => near.suspend()),
+    takeIn: (messageId) => call("take_in", () => near.takeIn(messageId)),
     release: () => call("release", () => near.release()),
     history: (limit) => call("history", () => near.history(limit)),
   };

@@ -4,6 +4,7 @@ import type {
   CancelSignal,
   Seat,
   SessionRequest,
+  SteeredMessage,
   StepOutput,
   StepRequest,
   StepResult,
@@ -27,6 +28,8 @@ export interface PoolScript {
   readonly open?: (request: SessionRequest) => Promise<void>;
   /** Plays one step; a rejection is a lost worker's. */
   readonly step: (step: ScriptedStep) => Promise<StepResult>;
+  /** Takes a message for the running step; refuses it by default. */
+  readonly deliver?: (message: SteeredMessage) => Promise<boolean>;
 }
 
 /**
@@ -61,6 +64,7 @@ export class ScriptedPool implements WorkerPool {
         await this.#script.open?.(request);
       },
       step: (request, signal) => this.#play({ request, signal, slotTokenHash }),
+      deliver: async (message) => (await this.#script.deliver?.(message)) ?? false,
       leave: () => (this.leftCount += 1),
       terminate: async (reason) => {
         this.terminated.push(reason);

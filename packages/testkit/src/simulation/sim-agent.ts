@@ -12,6 +12,7 @@ export const SIM_AGENT: AgentRevision = {
   model: "sim/one",
   maxOutputTokens: 1_000,
   tools: [toolOf("files", "read", "read"), toolOf("pay", "refund", "irreversible")],
+  whenBusy: "enqueue",
   limits: { modelCallCount: 50, toolCallCount: 50, wallClockMs: 30_000 },
 };
 

@@ -41,6 +41,9 @@ export function stagedCommand(digest: Digest, changes: Partial<AdmitCommand> = {
     traceId: "0".repeat(32),
     idempotency: null,
     queueLimit: 9,
+    minuteLimit: 1_000,
+    tenantLimit: 1_000,
+    steerable: ["langgraph"],
     claimFor: null,
     ...changes,
   };

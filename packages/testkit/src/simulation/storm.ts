@@ -1,4 +1,5 @@
 /** What a seed brings: how many processes, workers and conversations, who writes when, and how much goes wrong. */
+import { WHEN_BUSY } from "@signalbox/contract";
 import type { FaultRates } from "./faults.ts";
 import type { ProcessOptions } from "./platform-process.ts";
 import type { Seeded } from "./seeded.ts";
@@ -41,7 +42,7 @@ function messageOf(random: Seeded, conversationIds: readonly string[]): PlannedM
   return {
     conversationId: random.pick(conversationIds),
     atMs: random.between(0, 4_000),
-    whenBusy: random.chance(0.15) ? "reject" : "enqueue",
+    whenBusy: random.chance(0.5) ? "enqueue" : random.pick(WHEN_BUSY),
     cancelAfterMs: random.chance(0.25) ? random.between(0, 1_500) : null,
   };
 }

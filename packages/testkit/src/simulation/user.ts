@@ -1,5 +1,5 @@
 /** People who send messages and cancel runs, and who ask again with the same key until they are answered. */
-import { PlatformError, type Actor, type HoldId } from "@signalbox/contract";
+import { PlatformError, type Actor, type HoldId, type WhenBusy } from "@signalbox/contract";
 import type { Admission, AgentRevision } from "@signalbox/core";
 import type { Network } from "./network.ts";
 import type { PlatformProcess } from "./platform-process.ts";
@@ -13,7 +13,7 @@ const SIM_ACTOR: Actor = { keyId: "key_sim", user: "u_1", roles: [], units: [] }
 export interface PlannedMessage {
   readonly conversationId: string;
   readonly atMs: number;
-  readonly whenBusy: "enqueue" | "reject";
+  readonly whenBusy: WhenBusy;
   /** How long after its acknowledgement it is cancelled; `null`: it is not. */
   readonly cancelAfterMs: number | null;
 }

@@ -32,6 +32,8 @@ export interface SimSession {
   ended: boolean;
   leaf: string | null;
   said: string;
+  /** Messages that were delivered into the running step and not used yet; `null` between steps. */
+  inbox: string[] | null;
   /** Entries that wait for the end of the step; `null` when each is kept at once. */
   late: TranscriptRow[] | null;
 }
@@ -54,13 +56,14 @@ export class SimWorker {
     this.#highest.set(request.conversationId, request.generation);
     this.#connections.add(tokenHash);
     if (request.rung === "native") await this.#restore(request, tokenHash);
-    return { request, tokenHash, interrupted: false, ended: false, leaf: null, said: "", late: null };
+    return { request, tokenHash, interrupted: false, ended: false, leaf: null, said: "", inbox: null, late: null };
   }
 
   /** Never rejects: whatever a gate or the plan does is a result. */
   async step(session: SimSession, request: StepRequest, say: (event: WorkerEvent) => void): Promise<StepResult> {
     try {
       const result = await this.#play(session, request, say);
+      session.inbox = null;
       await this.#append(session, session.late ?? []);
       return { ...result, leaf: session.leaf };
     } catch (thrown) {
@@ -91,6 +94,7 @@ export class SimWorker {
     const { seed, plain } = this.#options;
     const plan = planOf({ runId: request.runId, seed, plain });
     session.late = plan.keepsLate ? [] : null;
+    session.inbox = [];
     const begin = request.continueReason === null ? 0 : Number(request.continueReason);
     for (let index = begin; index < plan.messages.length; index += 1) {
       const message = plan.messages[index];
@@ -116,6 +120,7 @@ export class SimWorker {
     const { message, index, runId } = played;
     const { tokenHash, request } = session;
     const { generation, snapshot } = request;
+    if (index > 0) for (const messageId of session.inbox?.splice(0) ?? []) say({ type: "input.consumed", messageId });
     const modelCallId = await this.#gate((gates) => gates.openModelCall(tokenHash, snapshot.model, tokenHash));
     const streamed = await this.#stream(session, message, say);
     const calls = message.calls.map((call, each) => ({

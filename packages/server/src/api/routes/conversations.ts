@@ -4,6 +4,7 @@ import {
   conversationPageSchema,
   conversationSchema,
   createConversationSchema,
+  forkConversationSchema,
   isId,
   messagePageSchema,
   pageQuerySchema,
@@ -28,6 +29,7 @@ const eventsQuerySchema = z.strictObject({
 export function conversationRoutes(services: ApiServices): readonly Route[] {
   return [
     createConversation(services),
+    forkConversation(services),
     listConversations(services),
     getConversation(services),
     listMessages(services),
@@ -64,6 +66,31 @@ async function create(services: ApiServices, call: RouteCall<CreateConversation,
     create: (once) => services.record.createConversation(scope, conversation, once),
     show: showConversation,
     addressOf: (id) => `/v1/conversations/${id}`,
+  });
+}
+
+function forkConversation(services: ApiServices): Route {
+  return route({
+    method: "POST",
+    path: "/v1/conversations/{conversation}/fork",
+    operationId: "forkConversation",
+    summary: "Create a conversation that begins with the history of this one, up to a message",
+    right: "write",
+    query: null,
+    body: forkConversationSchema,
+    responses: { 201: { description: "The new conversation", schema: conversationSchema } },
+    async handle(call) {
+      const { scope, actor } = call.caller;
+      const from = conversationId(call.params.conversation);
+      const header = call.headers["idempotency-key"];
+      const key = postKey({ header, route: `fork ${from}`, body: call.given, scope, digest: services.digest });
+      const fork = { id: services.newConversationId(), actor, from, messageId: call.body.messageId ?? null };
+      return createOnce<StoredConversation>(key, {
+        create: (once) => services.record.forkConversation(scope, fork, once),
+        show: showConversation,
+        addressOf: (id) => `/v1/conversations/${id}`,
+      });
+    },
   });
 }
 

@@ -104,7 +104,7 @@ async function admit(services: ApiServices, conversation: string, call: SendCall
 /** The conversation's agent as it is today: what the run's snapshot is frozen from. Errors: `not_found`. */
 export async function agentOf(services: ApiServices, scope: Scope, conversation: string): Promise<AgentRevision> {
   const { agent, tools } = await services.record.answering(scope, conversation);
-  const { id, name, revision, runtime, instructions, model, maxOutputTokens } = agent;
+  const { id, name, revision, runtime, instructions, model, maxOutputTokens, whenBusy } = agent;
   const references = agent.tools.map((tool) => tool.reference);
   return {
     agentId: id,
@@ -114,6 +114,7 @@ export async function agentOf(services: ApiServices, scope: Scope, conversation:
     instructions,
     model,
     maxOutputTokens,
+    whenBusy,
     tools: demandTools(references, tools),
     limits: RUN_LIMITS,
   };

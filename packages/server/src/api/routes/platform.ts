@@ -1,7 +1,7 @@
 /** What the platform says about itself. */
 import { ERROR_CODES, infoSchema, isErrorCode, PlatformError, runtimeListSchema } from "@signalbox/contract";
 import { z } from "zod";
-import { API_LIMITS } from "../limits.ts";
+import { shownLimits } from "../limits.ts";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -30,8 +30,8 @@ function getInfo(services: ApiServices): Route {
     body: null,
     responses: { 200: { description: "The platform", schema: infoSchema } },
     async handle() {
-      const { version, eventRetentionDays } = services;
-      const limits = { ...API_LIMITS, eventRetentionDays };
+      const { version, eventRetentionDays, admissionLimits } = services;
+      const limits = { ...shownLimits(admissionLimits), eventRetentionDays };
       const body = { name: "signalbox", version, apiVersion: "v1", features: FEATURES, limits };
       return { status: 200, body: { ...body, providers: services.providers() } };
     },

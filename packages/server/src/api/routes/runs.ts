@@ -78,7 +78,7 @@ function cancelRun(services: ApiServices): Route {
     body: null,
     responses: {
       200: { description: "The run has ended", schema: runSchema },
-      202: { description: "The run's owner ends it; nothing new is authorised for it any more", schema: runSchema },
+      202: { description: "It is being ended; nothing new is authorised for it any more", schema: runSchema },
     },
     async handle(call) {
       const { scope, actor } = call.caller;
@@ -87,7 +87,8 @@ function cancelRun(services: ApiServices): Route {
       await services.record.run(scope, id);
       const outcome = await services.admission.cancel({ tenantId: scope.tenantId, actor, runId: id });
       const run = showRun(await services.record.run(scope, id));
-      return { status: outcome.kind === "requested" ? 202 : 200, body: run };
+      const isOver = outcome.kind === "ended" || outcome.kind === "already_ended";
+      return { status: isOver ? 200 : 202, body: run };
     },
   });
 }

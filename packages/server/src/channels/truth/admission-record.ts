@@ -46,7 +46,7 @@ interface AdmitAnswer {
   readonly kind: "admitted" | "replayed";
   readonly messageId: MessageId;
   readonly runId: RunId;
-  readonly accepted: "started" | "queued";
+  readonly accepted: Admission["accepted"];
   readonly position: number;
   readonly cursor: number;
   readonly claim: ClaimFacts | null;
@@ -157,6 +157,9 @@ function admitValues(command: AdmitCommand, how: ForWhom & { readonly withSnapsh
     how.claimFor,
     how.seat?.tokenHash ?? null,
     how.seat?.workerId ?? null,
+    command.minuteLimit,
+    command.tenantLimit,
+    command.steerable,
   ];
 }
 

@@ -1,9 +1,9 @@
 /** Claims, takeovers and the cancels an owner must hear of. */
 import { PlatformError } from "@signalbox/contract";
-import type { Claim, ClaimRequest, Held, Ownership, OwnershipRecord } from "@signalbox/core";
+import type { Claim, ClaimRequest, Held, Ownership, OwnershipRecord, SteeringOffer } from "@signalbox/core";
 import { callRecord, jsonText, readRows } from "../../store/record-call.ts";
 import type { SnapshotCache } from "../../store/snapshot-cache.ts";
-import { CANCELLED, CLAIM, RECLAIM } from "../../store/statements/record-statements.ts";
+import { CANCELLED, CLAIM, RECLAIM, STEERED } from "../../store/statements/record-statements.ts";
 import type { Authority } from "./authority.ts";
 import { claimOf, type ClaimFacts } from "./claim-facts.ts";
 import { PostgresOwnership, type OwnershipParts } from "./ownership.ts";
@@ -22,6 +22,8 @@ export function createOwnershipRecord(parts: OwnershipRecordParts): OwnershipRec
         conversationId,
         generation,
       })),
+    steered: async (process) =>
+      (await readRows<SteeringOffer>(parts.database, STEERED, [process])).map((row) => ({ ...row })),
     reclaim: (process, driving) => reclaim(parts, process, driving),
   };
 }

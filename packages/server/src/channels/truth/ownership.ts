@@ -1,5 +1,5 @@
 /** An owner's hold on one conversation: each write presents the generation it was claimed under. */
-import type { HistoryEntry, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
+import type { HistoryEntry, MessageId, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
 import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal, Suspension } from "@signalbox/core";
 import type { BoundSlots } from "../../store/bound-slots.ts";
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
@@ -10,6 +10,7 @@ import {
   HISTORY_BEFORE,
   RELEASE,
   SEAL,
+  TAKE_IN,
 } from "../../store/statements/record-statements.ts";
 import { claimOf, type ClaimFacts } from "./claim-facts.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -22,6 +23,11 @@ export interface OwnershipParts {
   readonly live: Pick<LiveChannel, "ring">;
   /** The slots that were bound here. */
   readonly slots: Pick<BoundSlots, "note" | "has">;
+}
+
+/** Set when the statement wrote to the log. */
+interface News {
+  readonly sequence?: number;
 }
 
 export class PostgresOwnership implements Ownership {
@@ -97,7 +103,12 @@ export class PostgresOwnership implements Ownership {
   async release(): Promise<void> {
     const { conversationId, generation } = this.claim;
     await this.#parts.events.settled(conversationId);
-    await askRecord(this.#parts.database, RELEASE, [conversationId, generation]);
+    this.#ring(await askRecord<News>(this.#parts.database, RELEASE, [conversationId, generation]));
+  }
+
+  async takeIn(messageId: MessageId): Promise<void> {
+    const { conversationId, generation } = this.claim;
+    this.#ring(await askRecord<News>(this.#parts.database, TAKE_IN, [conversationId, generation, messageId]));
   }
 
   async history(limit: number): Promise<readonly HistoryEntry[]> {
@@ -107,5 +118,11 @@ export class PostgresOwnership implements Ownership {
       [this.claim.runId, limit],
     );
     return rows.map(({ role, text }) => ({ role, text }));
+  }
+
+  #ring({ sequence }: News): void {
+    if (sequence !== undefined) {
+      this.#parts.live.ring(this.claim.conversationId, sequence);
+    }
   }
 }

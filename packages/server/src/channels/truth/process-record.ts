@@ -11,6 +11,7 @@ import { pause } from "../../store/pause.ts";
 import { askRecord, readRows, type Queryable } from "../../store/record-call.ts";
 import {
   BURY_PROCESSES,
+  END_ABANDONED,
   FORGET_PROCESSES,
   LOSE_MODEL_CALL,
   LOSE_TOOL_CALL,
@@ -98,6 +99,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     if (buriedCount < 0) {
       throw new PlatformError("stale_generation", "This process was declared dead.");
     }
+    await endAbandoned(this.#options, process);
     await closeLostCalls(database, live);
     await carryOut(database, live, CARRY_OUT_COUNT);
     this.#sweepCount += 1;
@@ -218,6 +220,21 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     if (session !== null) {
       await end(session.client);
     }
+  }
+}
+
+/** Runs that are to end need no worker for it, so those of the dead are ended here. */
+async function endAbandoned(
+  { database, live }: { readonly database: Queryable; readonly live: Pick<LiveChannel, "ring"> },
+  process: number,
+): Promise<void> {
+  const ended = await readRows<{ readonly conversationId: string; readonly sequence: number }>(
+    database,
+    END_ABANDONED,
+    [process],
+  );
+  for (const { conversationId, sequence } of ended) {
+    live.ring(conversationId, sequence);
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from "@signalbox/contract";
 import { actorText } from "../actor-text.ts";
 import { violatedConstraint } from "../database-errors.ts";
-import { activeRunOf, queueOf } from "../statements/conversation-statements.ts";
+import { activeRunOf, forkConversation, queueOf } from "../statements/conversation-statements.ts";
 import { activeRunWaitsFor } from "../statements/operator-statements.ts";
 import { beyond, writeAudit } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
@@ -31,6 +31,8 @@ export interface ConversationRow {
   readonly lastSequence: number;
   /** The oldest cursor that still works; events before it are gone. */
   readonly keptSequence: number;
+  /** The conversation it was forked from. */
+  readonly forkedFrom: ConversationId | null;
   readonly activeRun: { readonly runId: RunId; readonly state: RunState } | null;
   /** Runs waiting behind the active one, next first; `position` counts the runs before it. */
   readonly queue: readonly { readonly runId: RunId; readonly messageId: MessageId; readonly position: number }[];
@@ -52,6 +54,15 @@ export interface NewConversation {
   readonly actor: Actor;
 }
 
+export interface NewFork {
+  readonly tenantId: string;
+  readonly conversationId: ConversationId;
+  readonly from: string;
+  /** The last message the fork begins with; `null`: everything that is finished. */
+  readonly messageId: string | null;
+  readonly actor: Actor;
+}
+
 export class ConversationQueries {
   readonly #database: TenantDatabase;
 
@@ -64,6 +75,14 @@ export class ConversationQueries {
     const { tenantId } = conversation;
     return this.#database.transaction(tenantId, (transaction) =>
       recordOnce(transaction, { tenantId, once }, () => insertConversation(transaction, conversation)),
+    );
+  }
+
+  /** Errors: `not_found` (conversation or message), `idempotency_key_reused`. */
+  async fork(fork: NewFork, once: Once<ConversationRow> | null): Promise<Recorded<ConversationRow>> {
+    const { tenantId } = fork;
+    return this.#database.transaction(tenantId, (transaction) =>
+      recordOnce(transaction, { tenantId, once }, () => insertFork(transaction, fork)),
     );
   }
 
@@ -123,6 +142,28 @@ async function insertConversation(
   return conversationRow(row);
 }
 
+async function insertFork(transaction: TenantTransaction, fork: NewFork): Promise<ConversationRow> {
+  const { tenantId, conversationId, from, messageId, actor } = fork;
+  const { rows } = await forkConversation({
+    tenantId,
+    user: actor.user,
+    from,
+    messageId,
+    conversationId,
+    actor: actorText(actor),
+  }).execute(transaction);
+  const answer = rows[0]?.answer;
+  if (answer?.code !== undefined) {
+    throw new PlatformError("not_found", answer.detail, {
+      fields: answer.detail === undefined ? [] : [{ pointer: "/messageId", detail: "no such message" }],
+    });
+  }
+  const row = await selectConversations(transaction, null)
+    .where("conversation.id", "=", conversationId)
+    .executeTakeFirstOrThrow();
+  return conversationRow(row);
+}
+
 function selectConversations(transaction: TenantTransaction, user: string | null) {
   return transaction
     .selectFrom("signalbox.conversation as conversation")
@@ -138,6 +179,7 @@ function selectConversations(transaction: TenantTransaction, user: string | null
       "conversation.metadata",
       "conversation.last_sequence",
       "conversation.kept_sequence",
+      "conversation.forked_from",
       "conversation.created_at",
       "conversation.updated_at",
       "ownership.generation",
@@ -157,6 +199,7 @@ interface ConversationRecord {
   readonly metadata: unknown;
   readonly last_sequence: number;
   readonly kept_sequence: number;
+  readonly forked_from: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
   readonly generation: number;
@@ -177,6 +220,7 @@ function conversationRow(row: ConversationRecord): ConversationRow {
     metadata: row.metadata as Readonly<Record<string, string>>,
     lastSequence: row.last_sequence,
     keptSequence: row.kept_sequence,
+    forkedFrom: row.forked_from as ConversationId | null,
     activeRun: row.active_run,
     queue: row.queue,
     waitingFor: row.waiting_for,

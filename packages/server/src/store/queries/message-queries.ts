@@ -8,11 +8,14 @@ import type { Viewer } from "./viewer.ts";
 export interface MessageRow {
   readonly messageId: MessageId;
   readonly conversationId: ConversationId;
-  readonly runId: RunId;
+  /** `null` for what a fork began with. */
+  readonly runId: RunId | null;
   readonly role: "user" | "assistant";
   readonly text: string;
   /** True when the run ended before the answer was whole. */
   readonly partial: boolean;
+  /** True when its turn was rolled back. */
+  readonly struck: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
 }
@@ -58,6 +61,7 @@ function selectMessages(transaction: TenantTransaction, user: string | null) {
       "message.role",
       "message.text",
       "message.partial",
+      "message.struck",
       "message.metadata",
       "message.position",
       "message.created_at",
@@ -71,10 +75,11 @@ function messageRow(row: MessageRecord): MessageRow {
     // Ids and metadata are what admission and finalization stored.
     messageId: row.id as MessageId,
     conversationId: row.conversation_id as ConversationId,
-    runId: row.run_id as RunId,
+    runId: row.run_id as RunId | null,
     role: row.role,
     text: row.text,
     partial: row.partial,
+    struck: row.struck,
     metadata: row.metadata as Readonly<Record<string, string>>,
     createdAtMs: row.created_at.getTime(),
   };

@@ -16,7 +16,7 @@ export interface Page<T> {
 const CURSOR_VERSION = "1";
 /** Ids and numbers: nothing a database could refuse. */
 const KEY = /^[\x21-\x7e]{1,64}$/;
-const NUMBER = /^[0-9]{1,15}$/;
+const NUMBER = /^-?[0-9]{1,15}$/;
 
 function encodeCursor(key: string): string {
   return Buffer.from(`${CURSOR_VERSION}.${key}`, "utf8").toString("base64url");

@@ -2,6 +2,25 @@
 import { sql, type RawBuilder } from "kysely";
 import type { ConversationRow } from "../queries/conversation-queries.ts";
 
+export interface ForkPlace {
+  readonly tenantId: string;
+  readonly user: string | null;
+  readonly from: string;
+  readonly messageId: string | null;
+  readonly conversationId: string;
+  readonly actor: string;
+}
+
+export interface ForkAnswer {
+  readonly answer: { readonly code?: string; readonly detail?: string };
+}
+
+export function forkConversation(fork: ForkPlace): RawBuilder<ForkAnswer> {
+  const { tenantId, user, from, messageId, conversationId, actor } = fork;
+  return sql`select signalbox.fork_conversation(
+    ${tenantId}, ${user}, ${from}, ${messageId}, ${conversationId}, ${actor}) as answer`;
+}
+
 export function activeRunOf(): RawBuilder<ConversationRow["activeRun"]> {
   return sql`(
     select json_build_object('runId', active.id, 'state', active.state)
@@ -21,5 +40,6 @@ export function queueOf(): RawBuilder<ConversationRow["queue"]> {
                where active.conversation_id = conversation.id
                  and active.state in ('admitted', 'running', 'suspended', 'finalizing')) as place
       from signalbox.run as queued
-      where queued.conversation_id = conversation.id and queued.state = 'queued') as waiting), '[]'::json)`;
+      where queued.conversation_id = conversation.id and queued.state = 'queued'
+        and queued.consumed_at is null) as waiting), '[]'::json)`;
 }

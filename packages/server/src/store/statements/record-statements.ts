@@ -10,7 +10,7 @@ export function call(name: string, parameterCount: number): RecordStatement {
 }
 
 export const ANSWERING = call("answering", 3);
-export const ADMIT = call("admit", 26);
+export const ADMIT = call("admit_message", 29);
 export const REQUEST_CANCEL = call("request_cancel", 4);
 
 export const CLAIM = call("claim", 3);
@@ -20,6 +20,7 @@ export const RELEASE = call("release", 2);
 export const BIND_SLOT = call("bind_slot", 4);
 export const SEAL = call("seal", 3);
 export const FINISH = call("finish", 13);
+export const TAKE_IN = call("take_in", 3);
 export const NOTE_STALE = call("note_stale", 4);
 
 export const SLOT_VIEW = call("slot_view", 1);
@@ -46,6 +47,16 @@ export const EMPTY_PARTS = call("empty_parts", 1);
 export const EXPIRE_EVENTS = call("expire_events", 2);
 export const PRUNE_KEYS = call("prune_keys", 2);
 export const PRUNE_SLOTS = call("prune_slots", 2);
+export const END_ABANDONED = {
+  name: "end_abandoned",
+  text: `select conversation_id as "conversationId", last_sequence as sequence from signalbox.end_abandoned($1)`,
+} as const;
+
+export const STEERED = {
+  name: "steered",
+  text: `select conversation_id as "conversationId", generation, message_id as "messageId", text
+    from signalbox.steered($1)`,
+} as const;
 
 export const CANCELLED = {
   name: "cancelled",

@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signalbox/worker/v1/worker.proto.
  */
 export const file_signalbox_worker_v1_worker: GenFile = /*@__PURE__*/
-  fileDesc("CiBzaWduYWxib3gvd29ya2VyL3YxL3dvcmtlci5wcm90bxITc2lnbmFsYm94Lndvcmtlci52MSJ1Cg9SZWdpc3RlclJlcXVlc3QSDwoHYWRkcmVzcxgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIuCghydW50aW1lcxgDIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZRIMCgRyb29tGAQgASgNIiQKEFJlZ2lzdGVyUmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0iYgoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJYXZhaWxhYmxlGAMgASgIEg8KB3Byb2JsZW0YBCABKAkSFAoMY2FwYWJpbGl0aWVzGAUgAygJIkgKDUdhdGVBZGRyZXNzZXMSEQoJbW9kZWxfdXJsGAEgASgJEhAKCHRvb2xfdXJsGAIgASgJEhIKCnJlY29yZF91cmwYAyABKAkiXAoKQ29udGludWl0eRIMCgRydW5nGAEgASgJEgwKBGxlYWYYAiABKAkSMgoHaGlzdG9yeRgDIAMoCzIhLnNpZ25hbGJveC53b3JrZXIudjEuSGlzdG9yeUVudHJ5IioKDEhpc3RvcnlFbnRyeRIMCgRyb2xlGAEgASgJEgwKBHRleHQYAiABKAkihAIKGEluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAQSFQoNc25hcHNob3RfanNvbhgEIAEoCRIVCg1zbmFwc2hvdF9oYXNoGAUgASgJEhIKCnNsb3RfdG9rZW4YBiABKAkSMwoKY29udGludWl0eRgHIAEoCzIfLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWl0eRIxCgVnYXRlcxgIIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuR2F0ZUFkZHJlc3NlcyJNChlJbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEg8KB3JlYm91bmQYASABKAgSEQoJc2xvdF9oYXNoGAIgASgJEgwKBGxlYWYYAyABKAkimQIKEkV4ZWN1dGVTdGVwUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIOCgZydW5faWQYAyABKAkSDwoHdHVybl9pZBgEIAEoCRI0CgdtZXNzYWdlGAUgASgLMiEuc2lnbmFsYm94Lndvcmtlci52MS5NZXNzYWdlSW5wdXRIABI2Cghjb250aW51ZRgGIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWVJbnB1dEgAEj4KB3Nlc3Npb24YByABKAsyLS5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdEIHCgVpbnB1dCIdCgxNZXNzYWdlSW5wdXQSDQoFcGFydHMYASADKAkiHwoNQ29udGludWVJbnB1dBIOCgZyZWFzb24YASABKAki7gMKE0V4ZWN1dGVTdGVwUmVzcG9uc2USNAoKdGV4dF9kZWx0YRgBIAEoCzIeLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dERlbHRhSAASPAoOdGV4dF9jb21wbGV0ZWQYAiABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABI8Cg50ZXh0X3JldHJhY3RlZBgDIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dFJldHJhY3RlZEgAEjgKDnRoaW5raW5nX2RlbHRhGAQgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5UZXh0RGVsdGFIABJAChJ0aGlua2luZ19jb21wbGV0ZWQYBSABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABIrCgVwaGFzZRgGIAEoCzIaLnNpZ25hbGJveC53b3JrZXIudjEuUGhhc2VIABJACgZvcGVuZWQYByABKAsyLi5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVzcG9uc2VIABIxCgZyZXN1bHQYDyABKAsyHy5zaWduYWxib3gud29ya2VyLnYxLlN0ZXBSZXN1bHRIAEIHCgVldmVudCI6CglUZXh0RGVsdGESDwoHaXRlbV9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDAoEdGV4dBgDIAEoCSIuCg1UZXh0Q29tcGxldGVkEg8KB2l0ZW1faWQYASABKAkSDAoEdGV4dBgCIAEoCSIvCg1UZXh0UmV0cmFjdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFY2F1c2UYAiABKAkiFgoFUGhhc2USDQoFcGhhc2UYASABKAki0wIKClN0ZXBSZXN1bHQSOAoHb3V0Y29tZRgBIAEoDjInLnNpZ25hbGJveC53b3JrZXIudjEuU3RlcFJlc3VsdC5PdXRjb21lEg4KBmFuc3dlchgCIAEoCRITCgtzdG9wX3JlYXNvbhgDIAEoCRIMCgRsZWFmGAQgASgJEi0KBWVycm9yGAUgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5TdGVwRXJyb3ISFAoMc2VydmVkX21vZGVsGAYgASgJIpIBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARIUChBPVVRDT01FX0NPTlRJTlVFEAISGQoVT1VUQ09NRV9IT0xEX1JFUVVJUkVEEAMSEgoOT1VUQ09NRV9GQUlMRUQQBBIXChNPVVRDT01FX0lOVEVSUlVQVEVEEAUiKQoJU3RlcEVycm9yEgwKBGNvZGUYASABKAkSDgoGZGV0YWlsGAIgASgJIlMKFEludGVycnVwdFN0ZXBSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg4KBnJlYXNvbhgDIAEoCSIoChVJbnRlcnJ1cHRTdGVwUmVzcG9uc2USDwoHcnVubmluZxgBIAEoCCJAChFDaGVja3BvaW50UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCJzChJDaGVja3BvaW50UmVzcG9uc2USFgoOc2NoZW1hX3ZlcnNpb24YASABKA0SDwoHcnVudGltZRgCIAEoCRISCgpnZW5lcmF0aW9uGAMgASgEEgwKBGxlYWYYBCABKAkSEgoKc2l6ZV9ieXRlcxgFIAEoBCImChBIZWFydGJlYXRSZXF1ZXN0EhIKCnN1cGVydmlzb3IYASABKAkimgEKEUhlYXJ0YmVhdFJlc3BvbnNlEhMKC2luY2FybmF0aW9uGAEgASgJEgwKBHJvb20YAiABKA0SMgoIc2Vzc2lvbnMYAyADKAsyIC5zaWduYWxib3gud29ya2VyLnYxLlNlc3Npb25Mb2FkEi4KCHJ1bnRpbWVzGAQgAygLMhwuc2lnbmFsYm94Lndvcmtlci52MS5SdW50aW1lIkwKC1Nlc3Npb25Mb2FkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEhAKCHN0ZXBwaW5nGAMgASgIIk8KEFRlcm1pbmF0ZVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSDgoGcmVhc29uGAMgASgJIhMKEVRlcm1pbmF0ZVJlc3BvbnNlIqMBCgVFbnRyeRItCgRraW5kGAEgASgOMh8uc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeS5LaW5kEhAKCGVudHJ5X2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRib2R5GAQgASgMIjsKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg0KCUtJTkRfSVRFTRABEg4KCktJTkRfU1RBVEUQAiI8Cg1BcHBlbmRSZXF1ZXN0EisKB2VudHJpZXMYASADKAsyGi5zaWduYWxib3gud29ya2VyLnYxLkVudHJ5Ih4KDkFwcGVuZFJlc3BvbnNlEgwKBGxlYWYYASABKAkiDQoLTG9hZFJlcXVlc3QiOwoMTG9hZFJlc3BvbnNlEisKB2VudHJpZXMYASADKAsyGi5zaWduYWxib3gud29ya2VyLnYxLkVudHJ5MuYECg1Xb3JrZXJTZXJ2aWNlEnIKEUluaXRXb3JrZXJTZXNzaW9uEi0uc2lnbmFsYm94Lndvcmtlci52MS5Jbml0V29ya2VyU2Vzc2lvblJlcXVlc3QaLi5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVzcG9uc2USYgoLRXhlY3V0ZVN0ZXASJy5zaWduYWxib3gud29ya2VyLnYxLkV4ZWN1dGVTdGVwUmVxdWVzdBooLnNpZ25hbGJveC53b3JrZXIudjEuRXhlY3V0ZVN0ZXBSZXNwb25zZTABEmYKDUludGVycnVwdFN0ZXASKS5zaWduYWxib3gud29ya2VyLnYxLkludGVycnVwdFN0ZXBSZXF1ZXN0Giouc2lnbmFsYm94Lndvcmtlci52MS5JbnRlcnJ1cHRTdGVwUmVzcG9uc2USXQoKQ2hlY2twb2ludBImLnNpZ25hbGJveC53b3JrZXIudjEuQ2hlY2twb2ludFJlcXVlc3QaJy5zaWduYWxib3gud29ya2VyLnYxLkNoZWNrcG9pbnRSZXNwb25zZRJaCglIZWFydGJlYXQSJS5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlcXVlc3QaJi5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlc3BvbnNlEloKCVRlcm1pbmF0ZRIlLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVxdWVzdBomLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVzcG9uc2UyagoPUmVnaXN0cnlTZXJ2aWNlElcKCFJlZ2lzdGVyEiQuc2lnbmFsYm94Lndvcmtlci52MS5SZWdpc3RlclJlcXVlc3QaJS5zaWduYWxib3gud29ya2VyLnYxLlJlZ2lzdGVyUmVzcG9uc2UysQEKDVJlY29yZFNlcnZpY2USUQoGQXBwZW5kEiIuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXF1ZXN0GiMuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXNwb25zZRJNCgRMb2FkEiAuc2lnbmFsYm94Lndvcmtlci52MS5Mb2FkUmVxdWVzdBohLnNpZ25hbGJveC53b3JrZXIudjEuTG9hZFJlc3BvbnNlMAFiBnByb3RvMw");
+  fileDesc("CiBzaWduYWxib3gvd29ya2VyL3YxL3dvcmtlci5wcm90bxITc2lnbmFsYm94Lndvcmtlci52MSJ1Cg9SZWdpc3RlclJlcXVlc3QSDwoHYWRkcmVzcxgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIuCghydW50aW1lcxgDIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZRIMCgRyb29tGAQgASgNIiQKEFJlZ2lzdGVyUmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0iYgoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJYXZhaWxhYmxlGAMgASgIEg8KB3Byb2JsZW0YBCABKAkSFAoMY2FwYWJpbGl0aWVzGAUgAygJIkgKDUdhdGVBZGRyZXNzZXMSEQoJbW9kZWxfdXJsGAEgASgJEhAKCHRvb2xfdXJsGAIgASgJEhIKCnJlY29yZF91cmwYAyABKAkiXAoKQ29udGludWl0eRIMCgRydW5nGAEgASgJEgwKBGxlYWYYAiABKAkSMgoHaGlzdG9yeRgDIAMoCzIhLnNpZ25hbGJveC53b3JrZXIudjEuSGlzdG9yeUVudHJ5IioKDEhpc3RvcnlFbnRyeRIMCgRyb2xlGAEgASgJEgwKBHRleHQYAiABKAkihAIKGEluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAQSFQoNc25hcHNob3RfanNvbhgEIAEoCRIVCg1zbmFwc2hvdF9oYXNoGAUgASgJEhIKCnNsb3RfdG9rZW4YBiABKAkSMwoKY29udGludWl0eRgHIAEoCzIfLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWl0eRIxCgVnYXRlcxgIIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuR2F0ZUFkZHJlc3NlcyJNChlJbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEg8KB3JlYm91bmQYASABKAgSEQoJc2xvdF9oYXNoGAIgASgJEgwKBGxlYWYYAyABKAkimQIKEkV4ZWN1dGVTdGVwUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIOCgZydW5faWQYAyABKAkSDwoHdHVybl9pZBgEIAEoCRI0CgdtZXNzYWdlGAUgASgLMiEuc2lnbmFsYm94Lndvcmtlci52MS5NZXNzYWdlSW5wdXRIABI2Cghjb250aW51ZRgGIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWVJbnB1dEgAEj4KB3Nlc3Npb24YByABKAsyLS5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdEIHCgVpbnB1dCIdCgxNZXNzYWdlSW5wdXQSDQoFcGFydHMYASADKAkiHwoNQ29udGludWVJbnB1dBIOCgZyZWFzb24YASABKAkipgQKE0V4ZWN1dGVTdGVwUmVzcG9uc2USNAoKdGV4dF9kZWx0YRgBIAEoCzIeLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dERlbHRhSAASPAoOdGV4dF9jb21wbGV0ZWQYAiABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABI8Cg50ZXh0X3JldHJhY3RlZBgDIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dFJldHJhY3RlZEgAEjgKDnRoaW5raW5nX2RlbHRhGAQgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5UZXh0RGVsdGFIABJAChJ0aGlua2luZ19jb21wbGV0ZWQYBSABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABIrCgVwaGFzZRgGIAEoCzIaLnNpZ25hbGJveC53b3JrZXIudjEuUGhhc2VIABJACgZvcGVuZWQYByABKAsyLi5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVzcG9uc2VIABI2Cghjb25zdW1lZBgIIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuSW5wdXRDb25zdW1lZEgAEjEKBnJlc3VsdBgPIAEoCzIfLnNpZ25hbGJveC53b3JrZXIudjEuU3RlcFJlc3VsdEgAQgcKBWV2ZW50IjoKCVRleHREZWx0YRIPCgdpdGVtX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIMCgR0ZXh0GAMgASgJIi4KDVRleHRDb21wbGV0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJIi8KDVRleHRSZXRyYWN0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgVjYXVzZRgCIAEoCSIWCgVQaGFzZRINCgVwaGFzZRgBIAEoCSIjCg1JbnB1dENvbnN1bWVkEhIKCm1lc3NhZ2VfaWQYASABKAki0wIKClN0ZXBSZXN1bHQSOAoHb3V0Y29tZRgBIAEoDjInLnNpZ25hbGJveC53b3JrZXIudjEuU3RlcFJlc3VsdC5PdXRjb21lEg4KBmFuc3dlchgCIAEoCRITCgtzdG9wX3JlYXNvbhgDIAEoCRIMCgRsZWFmGAQgASgJEi0KBWVycm9yGAUgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5TdGVwRXJyb3ISFAoMc2VydmVkX21vZGVsGAYgASgJIpIBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARIUChBPVVRDT01FX0NPTlRJTlVFEAISGQoVT1VUQ09NRV9IT0xEX1JFUVVJUkVEEAMSEgoOT1VUQ09NRV9GQUlMRUQQBBIXChNPVVRDT01FX0lOVEVSUlVQVEVEEAUiKQoJU3RlcEVycm9yEgwKBGNvZGUYASABKAkSDgoGZGV0YWlsGAIgASgJIlMKFEludGVycnVwdFN0ZXBSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg4KBnJlYXNvbhgDIAEoCSIoChVJbnRlcnJ1cHRTdGVwUmVzcG9uc2USDwoHcnVubmluZxgBIAEoCCJlChNEZWxpdmVySW5wdXRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEhIKCm1lc3NhZ2VfaWQYAyABKAkSDQoFcGFydHMYBCADKAkiKAoURGVsaXZlcklucHV0UmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgiQAoRQ2hlY2twb2ludFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQicwoSQ2hlY2twb2ludFJlc3BvbnNlEhYKDnNjaGVtYV92ZXJzaW9uGAEgASgNEg8KB3J1bnRpbWUYAiABKAkSEgoKZ2VuZXJhdGlvbhgDIAEoBBIMCgRsZWFmGAQgASgJEhIKCnNpemVfYnl0ZXMYBSABKAQiJgoQSGVhcnRiZWF0UmVxdWVzdBISCgpzdXBlcnZpc29yGAEgASgJIpoBChFIZWFydGJlYXRSZXNwb25zZRITCgtpbmNhcm5hdGlvbhgBIAEoCRIMCgRyb29tGAIgASgNEjIKCHNlc3Npb25zGAMgAygLMiAuc2lnbmFsYm94Lndvcmtlci52MS5TZXNzaW9uTG9hZBIuCghydW50aW1lcxgEIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZSJMCgtTZXNzaW9uTG9hZBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIQCghzdGVwcGluZxgDIAEoCCJPChBUZXJtaW5hdGVSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg4KBnJlYXNvbhgDIAEoCSITChFUZXJtaW5hdGVSZXNwb25zZSKjAQoFRW50cnkSLQoEa2luZBgBIAEoDjIfLnNpZ25hbGJveC53b3JrZXIudjEuRW50cnkuS2luZBIQCghlbnRyeV9pZBgCIAEoCRIOCgZzdHJlYW0YAyABKAkSDAoEYm9keRgEIAEoDCI7CgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0lURU0QARIOCgpLSU5EX1NUQVRFEAIiPAoNQXBwZW5kUmVxdWVzdBIrCgdlbnRyaWVzGAEgAygLMhouc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeSIeCg5BcHBlbmRSZXNwb25zZRIMCgRsZWFmGAEgASgJIg0KC0xvYWRSZXF1ZXN0IjsKDExvYWRSZXNwb25zZRIrCgdlbnRyaWVzGAEgAygLMhouc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeTLLBQoNV29ya2VyU2VydmljZRJyChFJbml0V29ya2VyU2Vzc2lvbhItLnNpZ25hbGJveC53b3JrZXIudjEuSW5pdFdvcmtlclNlc3Npb25SZXF1ZXN0Gi4uc2lnbmFsYm94Lndvcmtlci52MS5Jbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEmIKC0V4ZWN1dGVTdGVwEicuc2lnbmFsYm94Lndvcmtlci52MS5FeGVjdXRlU3RlcFJlcXVlc3QaKC5zaWduYWxib3gud29ya2VyLnYxLkV4ZWN1dGVTdGVwUmVzcG9uc2UwARJmCg1JbnRlcnJ1cHRTdGVwEikuc2lnbmFsYm94Lndvcmtlci52MS5JbnRlcnJ1cHRTdGVwUmVxdWVzdBoqLnNpZ25hbGJveC53b3JrZXIudjEuSW50ZXJydXB0U3RlcFJlc3BvbnNlEmMKDERlbGl2ZXJJbnB1dBIoLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVxdWVzdBopLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVzcG9uc2USXQoKQ2hlY2twb2ludBImLnNpZ25hbGJveC53b3JrZXIudjEuQ2hlY2twb2ludFJlcXVlc3QaJy5zaWduYWxib3gud29ya2VyLnYxLkNoZWNrcG9pbnRSZXNwb25zZRJaCglIZWFydGJlYXQSJS5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlcXVlc3QaJi5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlc3BvbnNlEloKCVRlcm1pbmF0ZRIlLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVxdWVzdBomLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVzcG9uc2UyagoPUmVnaXN0cnlTZXJ2aWNlElcKCFJlZ2lzdGVyEiQuc2lnbmFsYm94Lndvcmtlci52MS5SZWdpc3RlclJlcXVlc3QaJS5zaWduYWxib3gud29ya2VyLnYxLlJlZ2lzdGVyUmVzcG9uc2UysQEKDVJlY29yZFNlcnZpY2USUQoGQXBwZW5kEiIuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXF1ZXN0GiMuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXNwb25zZRJNCgRMb2FkEiAuc2lnbmFsYm94Lndvcmtlci52MS5Mb2FkUmVxdWVzdBohLnNpZ25hbGJveC53b3JrZXIudjEuTG9hZFJlc3BvbnNlMAFiBnByb3RvMw");
 
 /**
  * @generated from message signalbox.worker.v1.RegisterRequest
@@ -433,6 +433,14 @@ export type ExecuteStepResponse = Message<"signalbox.worker.v1.ExecuteStepRespon
     case: "opened";
   } | {
     /**
+     * A message that was delivered into the step is in the model's context now.
+     *
+     * @generated from field: signalbox.worker.v1.InputConsumed consumed = 8;
+     */
+    value: InputConsumed;
+    case: "consumed";
+  } | {
+    /**
      * @generated from field: signalbox.worker.v1.StepResult result = 15;
      */
     value: StepResult;
@@ -538,6 +546,23 @@ export const PhaseSchema: GenMessage<Phase> = /*@__PURE__*/
   messageDesc(file_signalbox_worker_v1_worker, 15);
 
 /**
+ * @generated from message signalbox.worker.v1.InputConsumed
+ */
+export type InputConsumed = Message<"signalbox.worker.v1.InputConsumed"> & {
+  /**
+   * @generated from field: string message_id = 1;
+   */
+  messageId: string;
+};
+
+/**
+ * Describes the message signalbox.worker.v1.InputConsumed.
+ * Use `create(InputConsumedSchema)` to create a new message.
+ */
+export const InputConsumedSchema: GenMessage<InputConsumed> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 16);
+
+/**
  * @generated from message signalbox.worker.v1.StepResult
  */
 export type StepResult = Message<"signalbox.worker.v1.StepResult"> & {
@@ -581,7 +606,7 @@ export type StepResult = Message<"signalbox.worker.v1.StepResult"> & {
  * Use `create(StepResultSchema)` to create a new message.
  */
 export const StepResultSchema: GenMessage<StepResult> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 16);
+  messageDesc(file_signalbox_worker_v1_worker, 17);
 
 /**
  * @generated from enum signalbox.worker.v1.StepResult.Outcome
@@ -629,7 +654,7 @@ export type StepResult_Outcome = (typeof StepResult_Outcome)[keyof typeof StepRe
  * Describes the enum signalbox.worker.v1.StepResult.Outcome.
  */
 export const StepResult_OutcomeSchema: GenEnum<StepResult_Outcome> = /*@__PURE__*/
-  enumDesc(file_signalbox_worker_v1_worker, 16, 0);
+  enumDesc(file_signalbox_worker_v1_worker, 17, 0);
 
 /**
  * @generated from message signalbox.worker.v1.StepError
@@ -653,7 +678,7 @@ export type StepError = Message<"signalbox.worker.v1.StepError"> & {
  * Use `create(StepErrorSchema)` to create a new message.
  */
 export const StepErrorSchema: GenMessage<StepError> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 17);
+  messageDesc(file_signalbox_worker_v1_worker, 18);
 
 /**
  * @generated from message signalbox.worker.v1.InterruptStepRequest
@@ -680,7 +705,7 @@ export type InterruptStepRequest = Message<"signalbox.worker.v1.InterruptStepReq
  * Use `create(InterruptStepRequestSchema)` to create a new message.
  */
 export const InterruptStepRequestSchema: GenMessage<InterruptStepRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 18);
+  messageDesc(file_signalbox_worker_v1_worker, 19);
 
 /**
  * @generated from message signalbox.worker.v1.InterruptStepResponse
@@ -699,7 +724,60 @@ export type InterruptStepResponse = Message<"signalbox.worker.v1.InterruptStepRe
  * Use `create(InterruptStepResponseSchema)` to create a new message.
  */
 export const InterruptStepResponseSchema: GenMessage<InterruptStepResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 19);
+  messageDesc(file_signalbox_worker_v1_worker, 20);
+
+/**
+ * @generated from message signalbox.worker.v1.DeliverInputRequest
+ */
+export type DeliverInputRequest = Message<"signalbox.worker.v1.DeliverInputRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: uint64 generation = 2;
+   */
+  generation: bigint;
+
+  /**
+   * @generated from field: string message_id = 3;
+   */
+  messageId: string;
+
+  /**
+   * Parts of the message, in order.
+   *
+   * @generated from field: repeated string parts = 4;
+   */
+  parts: string[];
+};
+
+/**
+ * Describes the message signalbox.worker.v1.DeliverInputRequest.
+ * Use `create(DeliverInputRequestSchema)` to create a new message.
+ */
+export const DeliverInputRequestSchema: GenMessage<DeliverInputRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 21);
+
+/**
+ * @generated from message signalbox.worker.v1.DeliverInputResponse
+ */
+export type DeliverInputResponse = Message<"signalbox.worker.v1.DeliverInputResponse"> & {
+  /**
+   * False when the engine cannot take a message, or no step is running that could.
+   *
+   * @generated from field: bool accepted = 1;
+   */
+  accepted: boolean;
+};
+
+/**
+ * Describes the message signalbox.worker.v1.DeliverInputResponse.
+ * Use `create(DeliverInputResponseSchema)` to create a new message.
+ */
+export const DeliverInputResponseSchema: GenMessage<DeliverInputResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 22);
 
 /**
  * @generated from message signalbox.worker.v1.CheckpointRequest
@@ -721,7 +799,7 @@ export type CheckpointRequest = Message<"signalbox.worker.v1.CheckpointRequest">
  * Use `create(CheckpointRequestSchema)` to create a new message.
  */
 export const CheckpointRequestSchema: GenMessage<CheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 20);
+  messageDesc(file_signalbox_worker_v1_worker, 23);
 
 /**
  * @generated from message signalbox.worker.v1.CheckpointResponse
@@ -758,7 +836,7 @@ export type CheckpointResponse = Message<"signalbox.worker.v1.CheckpointResponse
  * Use `create(CheckpointResponseSchema)` to create a new message.
  */
 export const CheckpointResponseSchema: GenMessage<CheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 21);
+  messageDesc(file_signalbox_worker_v1_worker, 24);
 
 /**
  * @generated from message signalbox.worker.v1.HeartbeatRequest
@@ -777,7 +855,7 @@ export type HeartbeatRequest = Message<"signalbox.worker.v1.HeartbeatRequest"> &
  * Use `create(HeartbeatRequestSchema)` to create a new message.
  */
 export const HeartbeatRequestSchema: GenMessage<HeartbeatRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 22);
+  messageDesc(file_signalbox_worker_v1_worker, 25);
 
 /**
  * @generated from message signalbox.worker.v1.HeartbeatResponse
@@ -809,7 +887,7 @@ export type HeartbeatResponse = Message<"signalbox.worker.v1.HeartbeatResponse">
  * Use `create(HeartbeatResponseSchema)` to create a new message.
  */
 export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 23);
+  messageDesc(file_signalbox_worker_v1_worker, 26);
 
 /**
  * @generated from message signalbox.worker.v1.SessionLoad
@@ -836,7 +914,7 @@ export type SessionLoad = Message<"signalbox.worker.v1.SessionLoad"> & {
  * Use `create(SessionLoadSchema)` to create a new message.
  */
 export const SessionLoadSchema: GenMessage<SessionLoad> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 24);
+  messageDesc(file_signalbox_worker_v1_worker, 27);
 
 /**
  * @generated from message signalbox.worker.v1.TerminateRequest
@@ -863,7 +941,7 @@ export type TerminateRequest = Message<"signalbox.worker.v1.TerminateRequest"> &
  * Use `create(TerminateRequestSchema)` to create a new message.
  */
 export const TerminateRequestSchema: GenMessage<TerminateRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 25);
+  messageDesc(file_signalbox_worker_v1_worker, 28);
 
 /**
  * @generated from message signalbox.worker.v1.TerminateResponse
@@ -876,7 +954,7 @@ export type TerminateResponse = Message<"signalbox.worker.v1.TerminateResponse">
  * Use `create(TerminateResponseSchema)` to create a new message.
  */
 export const TerminateResponseSchema: GenMessage<TerminateResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 26);
+  messageDesc(file_signalbox_worker_v1_worker, 29);
 
 /**
  * @generated from message signalbox.worker.v1.Entry
@@ -912,7 +990,7 @@ export type Entry = Message<"signalbox.worker.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 27);
+  messageDesc(file_signalbox_worker_v1_worker, 30);
 
 /**
  * @generated from enum signalbox.worker.v1.Entry.Kind
@@ -947,7 +1025,7 @@ export type Entry_Kind = (typeof Entry_Kind)[keyof typeof Entry_Kind] | UnknownE
  * Describes the enum signalbox.worker.v1.Entry.Kind.
  */
 export const Entry_KindSchema: GenEnum<Entry_Kind> = /*@__PURE__*/
-  enumDesc(file_signalbox_worker_v1_worker, 27, 0);
+  enumDesc(file_signalbox_worker_v1_worker, 30, 0);
 
 /**
  * @generated from message signalbox.worker.v1.AppendRequest
@@ -964,7 +1042,7 @@ export type AppendRequest = Message<"signalbox.worker.v1.AppendRequest"> & {
  * Use `create(AppendRequestSchema)` to create a new message.
  */
 export const AppendRequestSchema: GenMessage<AppendRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 28);
+  messageDesc(file_signalbox_worker_v1_worker, 31);
 
 /**
  * @generated from message signalbox.worker.v1.AppendResponse
@@ -983,7 +1061,7 @@ export type AppendResponse = Message<"signalbox.worker.v1.AppendResponse"> & {
  * Use `create(AppendResponseSchema)` to create a new message.
  */
 export const AppendResponseSchema: GenMessage<AppendResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 29);
+  messageDesc(file_signalbox_worker_v1_worker, 32);
 
 /**
  * @generated from message signalbox.worker.v1.LoadRequest
@@ -996,7 +1074,7 @@ export type LoadRequest = Message<"signalbox.worker.v1.LoadRequest"> & {
  * Use `create(LoadRequestSchema)` to create a new message.
  */
 export const LoadRequestSchema: GenMessage<LoadRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 30);
+  messageDesc(file_signalbox_worker_v1_worker, 33);
 
 /**
  * @generated from message signalbox.worker.v1.LoadResponse
@@ -1013,7 +1091,7 @@ export type LoadResponse = Message<"signalbox.worker.v1.LoadResponse"> & {
  * Use `create(LoadResponseSchema)` to create a new message.
  */
 export const LoadResponseSchema: GenMessage<LoadResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 31);
+  messageDesc(file_signalbox_worker_v1_worker, 34);
 
 /**
  * Served by a worker; dialled by the platform. Every call carries the join token as
@@ -1053,6 +1131,16 @@ export const WorkerService: GenService<{
     methodKind: "unary";
     input: typeof InterruptStepRequestSchema;
     output: typeof InterruptStepResponseSchema;
+  },
+  /**
+   * Hands a message to the running step. Whether the engine used it, an event of that step says. Errors: session_unknown.
+   *
+   * @generated from rpc signalbox.worker.v1.WorkerService.DeliverInput
+   */
+  deliverInput: {
+    methodKind: "unary";
+    input: typeof DeliverInputRequestSchema;
+    output: typeof DeliverInputResponseSchema;
   },
   /**
    * Makes the state durable through the record gate now and answers with its header.
