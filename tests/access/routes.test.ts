@@ -43,6 +43,19 @@ const ACCESS: Readonly<Record<string, Access>> = {
     status: 201,
   },
   getAgent: { right: "read", path: ({ agent }) => `/v1/agents/${agent}`, owner: "tenant", status: 200 },
+  updateAgent: {
+    right: "agents",
+    path: ({ agent }) => `/v1/agents/${agent}`,
+    body: () => ({ instructions: "Be brief." }),
+    owner: "tenant",
+    status: 200,
+  },
+  listAgentRevisions: {
+    right: "read",
+    path: ({ agent }) => `/v1/agents/${agent}/revisions`,
+    owner: "tenant",
+    status: 200,
+  },
   createConversation: {
     right: "write",
     path: () => "/v1/conversations",
@@ -63,6 +76,19 @@ const ACCESS: Readonly<Record<string, Access>> = {
     path: ({ conversation }) => `/v1/conversations/${conversation}`,
     owner: "user",
     status: 200,
+  },
+  updateConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}`,
+    body: () => ({ title: "another's title" }),
+    owner: "user",
+    status: 200,
+  },
+  deleteConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}`,
+    owner: "user",
+    status: 204,
   },
   listMessages: {
     right: "read",
@@ -287,6 +313,8 @@ describe("in another tenant", () => {
     );
     expect(body.data.map(({ content }) => content)).toEqual(["a secret of its owner"]);
     expect((await world.ask(`/v1/runs/${things.run}`, { key })).body).toMatchObject({ status: "waiting" });
+    expect((await world.ask(`/v1/conversations/${things.conversation}`, { key })).body).toMatchObject({ title: null });
+    expect((await world.ask(`/v1/agents/${things.agent}`, { key })).body).toMatchObject({ revision: 1 });
   });
 });
 
@@ -295,6 +323,14 @@ describe("as another end user", () => {
     const told = await ask(operation, things, { key, user: STRANGER });
     expect([told.status, told.body.code]).toEqual([404, "not_found"]);
     expect(shape(told)).toEqual(shape(await ask(operation, NOTHING, { key, user: STRANGER })));
+  });
+
+  it("what the end user's own things hold is not found by searching either", async () => {
+    const path = "/v1/conversations?archived=all&q=secret";
+    expect((await world.ask<{ data: unknown }>(path, { key, user: STRANGER })).body.data).toEqual([]);
+    const foreign = await world.key({ tenantId: "other" });
+    expect((await world.ask<{ data: unknown }>(path, { key: foreign })).body.data).toEqual([]);
+    expect((await world.ask<{ data: unknown[] }>(path, { key, user: OWNER })).body.data).not.toEqual([]);
   });
 
   it.each(["listConversations", "listRuns"])("%s shows nothing", async (operation) => {

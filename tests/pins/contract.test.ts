@@ -42,6 +42,10 @@ const CODES = {
   method_not_allowed: [405, "unimplemented", false, "caller"],
   agent_name_taken: [409, "already_exists", false, "caller"],
   conversation_busy: [409, "failed_precondition", false, "caller"],
+  agent_disabled: [409, "failed_precondition", false, "caller"],
+  conversation_deleting: [409, "failed_precondition", false, "caller"],
+  revision_changed: [412, "failed_precondition", false, "caller"],
+  search_too_broad: [422, "resource_exhausted", false, "caller"],
   idempotency_key_reused: [422, "invalid_argument", false, "caller"],
   runtime_unknown: [422, "failed_precondition", false, "caller"],
   runtime_constraint: [422, "failed_precondition", false, "caller"],
@@ -205,9 +209,13 @@ it("pins the closed lists of words", () => {
   expect(STOP_KINDS).toEqual(["pause", "stop"]);
   expect(STOP_SCOPES).toEqual(["run", "conversation", "agent", "tenant"]);
   expect([...AUDIT_ACTIONS].toSorted()).toEqual([
+    "agent_changed",
     "agent_created",
     "api_key_created",
+    "conversation_changed",
     "conversation_created",
+    "conversation_delete_requested",
+    "conversation_deleted",
     "hold_decided",
     "hold_decision_refused",
     "hold_expired",

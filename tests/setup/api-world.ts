@@ -11,6 +11,7 @@ import {
 } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
+import pg from "pg";
 import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
 import { createApi, listen } from "../../packages/server/src/api/server.ts";
 import type { ApiServices } from "../../packages/server/src/api/services.ts";
@@ -159,6 +160,17 @@ export class ApiWorld implements AsyncDisposable {
     });
     if (hold.suspend !== false) await ownership.suspend();
     return holdId;
+  }
+
+  /** Rows as the superuser sees them. */
+  async rows<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
+    const client = new pg.Client(this.database.config);
+    await client.connect();
+    try {
+      return (await client.query<Row>(text, values)).rows;
+    } finally {
+      await client.end();
+    }
   }
 
   async ask<Body = Record<string, unknown>>(path: string, asked: Asked = {}): Promise<Told<Body>> {

@@ -105,22 +105,31 @@ export { errorObjectSchema, problemSchema, type Problem } from "./http/problem.t
 export {
   AGENT_NAME,
   agentPageSchema,
+  agentRevisionPageSchema,
+  agentRevisionSchema,
   agentSchema,
   createAgentSchema,
   runtimeListSchema,
   runtimeSchema,
+  updateAgentSchema,
   type Agent,
+  type AgentRevision,
   type CreateAgent,
   type RuntimeInfo,
+  type UpdateAgent,
 } from "./http/agents.ts";
 export {
   conversationPageSchema,
+  conversationQuerySchema,
   conversationSchema,
   createConversationSchema,
   forkConversationSchema,
+  updateConversationSchema,
   type Conversation,
+  type ConversationQuery,
   type CreateConversation,
   type ForkConversation,
+  type UpdateConversation,
 } from "./http/conversations.ts";
 export {
   messagePageSchema,
@@ -131,10 +140,12 @@ export {
 } from "./http/messages.ts";
 export {
   acceptedMessageSchema,
+  answeredMessageSchema,
   infoSchema,
   runPageSchema,
   runSchema,
   type AcceptedMessage,
+  type AnsweredMessage,
   type Info,
   type Run,
 } from "./http/runs.ts";

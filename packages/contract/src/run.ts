@@ -163,8 +163,12 @@ export type StopScope = (typeof STOP_SCOPES)[number];
 /** Closed list of audit actions; grows with the capabilities. */
 export const AUDIT_ACTIONS = [
   "agent_created",
+  "agent_changed",
   "api_key_created",
   "conversation_created",
+  "conversation_changed",
+  "conversation_delete_requested",
+  "conversation_deleted",
   "message_received",
   "run_admitted",
   "run_started",

@@ -7,7 +7,8 @@ create table signalbox.agent (
   tenant_id text not null,
   name text not null,
   revision integer not null,
-  created_at timestamp with time zone not null default signalbox.clock()
+  created_at timestamp with time zone not null default signalbox.clock(),
+  disabled_at timestamp with time zone
 );
 create table signalbox.agent_revision (
   tenant_id text not null,
@@ -55,7 +56,11 @@ create table signalbox.conversation (
   updated_at timestamp with time zone not null default signalbox.clock(),
   forked_from text,
   kept_sequence bigint not null default 0,
-  last_position xid8 not null default '0'::xid8
+  last_position xid8 not null default '0'::xid8,
+  archived_at timestamp with time zone,
+  delete_requested_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  erased_at timestamp with time zone
 ) with (fillfactor=70);
 create unlogged table signalbox.database_start (
   singleton boolean not null default true,
@@ -316,6 +321,7 @@ alter table signalbox.api_key add constraint api_key_tenant_id_check CHECK ((ten
 alter table signalbox.audit_pending add constraint audit_pending_pkey PRIMARY KEY (id);
 alter table signalbox.audit_pending add constraint audit_pending_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.conversation add constraint conversation_agent FOREIGN KEY (tenant_id, agent_id) REFERENCES signalbox.agent(tenant_id, id);
+alter table signalbox.conversation add constraint conversation_deleted CHECK ((((deleted_at IS NULL) OR (delete_requested_at IS NOT NULL)) AND ((erased_at IS NULL) OR (deleted_at IS NOT NULL))));
 alter table signalbox.conversation add constraint conversation_leaf CHECK (((leaf_entry IS NULL) = (leaf_digest IS NULL)));
 alter table signalbox.conversation add constraint conversation_of_tenant UNIQUE (tenant_id, id);
 alter table signalbox.conversation add constraint conversation_pkey PRIMARY KEY (id);
@@ -393,7 +399,12 @@ alter table signalbox.upkeep add constraint upkeep_singleton_check CHECK (single
 
 CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
+CREATE INDEX conversation_archived ON signalbox.conversation USING btree (tenant_id, id) WHERE (archived_at IS NOT NULL);
+CREATE INDEX conversation_by_agent ON signalbox.conversation USING btree (tenant_id, agent_id, id);
+CREATE INDEX conversation_leaving ON signalbox.conversation USING btree (id) WHERE ((delete_requested_at IS NOT NULL) AND (erased_at IS NULL));
+CREATE INDEX conversation_listed ON signalbox.conversation USING btree (tenant_id, id) WHERE (archived_at IS NULL);
 CREATE INDEX conversation_participant ON signalbox.conversation USING btree (tenant_id, participant, id) WHERE (participant IS NOT NULL);
+CREATE INDEX conversation_search ON signalbox.conversation USING gin (signalbox.search_vector(tenant_id, title)) WHERE (title IS NOT NULL);
 CREATE INDEX event_feed ON signalbox.event USING btree (tenant_id, "position", conversation_id, sequence) WHERE (type <> ALL (ARRAY['text.delta'::text, 'thinking.delta'::text]));
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
 CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
@@ -401,6 +412,7 @@ CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'ope
 CREATE INDEX hold_run_open ON signalbox.hold USING btree (run_id) WHERE (state = 'open'::text);
 CREATE INDEX hold_tenant ON signalbox.hold USING btree (tenant_id, id);
 CREATE INDEX idempotency_age ON signalbox.idempotency USING btree (created_at);
+CREATE INDEX message_search ON signalbox.message USING gin (signalbox.search_vector(tenant_id, text));
 CREATE INDEX model_call_open ON signalbox.model_call USING btree (run_id) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
@@ -476,6 +488,7 @@ create policy own_tenant on signalbox.api_key for all to signalbox_app using ((t
 create policy run_side on signalbox.api_key for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.audit_pending for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.audit_pending for all to signalbox_run using (true) with check (true);
+create policy not_deleted on signalbox.conversation for select to signalbox_app using ((deleted_at IS NULL));
 create policy own_tenant on signalbox.conversation for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.conversation for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.database_start for all to signalbox_run using (true) with check (true);
@@ -550,9 +563,35 @@ grant delete, select, update on signalbox.transcript_entry to signalbox_app;
 grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
 grant insert, select, update on signalbox.upkeep to signalbox_run;
 
+CREATE TRIGGER run_accepted BEFORE INSERT ON signalbox.run FOR EACH ROW EXECUTE FUNCTION signalbox.accept_run();
 CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
+CREATE CONSTRAINT TRIGGER run_followed AFTER UPDATE OF state ON signalbox.run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (old.state IS DISTINCT FROM new.state))) EXECUTE FUNCTION signalbox.follow_ending();
 CREATE TRIGGER run_not_stopped BEFORE INSERT ON signalbox.run FOR EACH ROW EXECUTE FUNCTION signalbox.refuse_stopped();
 
+CREATE OR REPLACE FUNCTION signalbox.accept_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_deleting timestamptz;
+  v_archived timestamptz;
+begin
+  select c.delete_requested_at, c.archived_at into v_deleting, v_archived
+  from signalbox.conversation c where c.id = new.conversation_id;
+  if v_deleting is not null then
+    raise exception using errcode = 'SB001', message = 'conversation_deleting';
+  end if;
+  if exists (select from signalbox.agent a where a.id = new.agent_id and a.disabled_at is not null) then
+    raise exception using errcode = 'SB001', message = 'agent_disabled';
+  end if;
+  if v_archived is not null then
+    update signalbox.conversation set archived_at = null where id = new.conversation_id;
+    perform signalbox.audit(new.tenant_id, 'conversation_changed', new.actor, new.conversation_id, new.id, null,
+      '{"archived":false}');
+  end if;
+  return new;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.admit(p_tenant text, p_conversation text, p_message text, p_run text, p_actor text, p_user text, p_text text, p_metadata jsonb, p_when_busy text, p_agent text, p_agent_revision integer, p_runtime text, p_snapshot_hash text, p_snapshot_body text, p_model_call_limit integer, p_tool_call_limit integer, p_wall_clock_ms bigint, p_requested jsonb, p_granted jsonb, p_trace text, p_key text, p_body_hash text, p_queue_limit integer, p_claim_for integer, p_slot_hash text, p_worker text)
  RETURNS json
  LANGUAGE plpgsql
@@ -977,6 +1016,32 @@ begin
   return json_build_object('kind', 'bound');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.bury_conversation(p_conversation text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_tenant text;
+begin
+  if exists (select from signalbox.run r
+             where r.conversation_id = p_conversation
+               and r.state in ('queued', 'admitted', 'running', 'suspended', 'finalizing'))
+     or exists (select from signalbox.run r join signalbox.model_call m on m.run_id = r.id and m.state = 'executing'
+                where r.conversation_id = p_conversation)
+     or exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
+                where r.conversation_id = p_conversation) then
+    return false;
+  end if;
+  update signalbox.conversation
+  set deleted_at = signalbox.clock(), title = null, metadata = '{}', leaf_entry = null, leaf_digest = null
+  where id = p_conversation and delete_requested_at is not null and deleted_at is null
+  returning tenant_id into v_tenant;
+  if found then
+    perform signalbox.audit(v_tenant, 'conversation_deleted', null, p_conversation, null, null, '{}');
+  end if;
+  return true;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.bury_processes(p_by integer, p_lease_ms integer)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1283,6 +1348,45 @@ begin
   return signalbox.hold_changed(v_hold, 'decided', signalbox.wake_run(v_hold.run_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.delete_conversation(p_tenant text, p_user text, p_conversation text, p_actor text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_conversation signalbox.conversation;
+  v_run text;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  perform from signalbox.ownership o
+  where o.conversation_id = p_conversation and o.tenant_id = p_tenant for update;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select c.* into v_conversation from signalbox.conversation c
+  where c.id = p_conversation and (p_user is null or c.participant = p_user);
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  if v_conversation.deleted_at is not null then
+    return json_build_object('kind', 'deleted', 'sequence', v_conversation.last_sequence);
+  end if;
+  if v_conversation.delete_requested_at is null then
+    update signalbox.conversation set delete_requested_at = signalbox.clock() where id = p_conversation;
+    perform signalbox.audit(p_tenant, 'conversation_delete_requested', p_actor, p_conversation, null, null, '{}');
+  end if;
+  -- Those that wait come first, so that the end of the active one lets none of them in.
+  for v_run in
+    select r.id from signalbox.run r
+    where r.conversation_id = p_conversation and r.state in ('queued', 'admitted', 'running', 'suspended')
+    order by r.state <> 'queued', r.position desc
+  loop
+    perform signalbox.request_cancel(p_tenant, p_user, v_run, p_actor);
+  end loop;
+  return json_build_object(
+    'kind', case when signalbox.bury_conversation(p_conversation) then 'deleted' else 'requested' end,
+    'sequence', signalbox.newest(p_conversation));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
  RETURNS json
  LANGUAGE plpgsql
@@ -1545,6 +1649,43 @@ begin
   return v_entry;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.erase_deleted(p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_leaving record;
+  v_left integer := p_limit;
+  v_gone integer;
+begin
+  for v_leaving in
+    select c.id from signalbox.conversation c
+    where c.delete_requested_at is not null and c.erased_at is null
+    order by c.id limit 100
+  loop
+    perform from signalbox.ownership o where o.conversation_id = v_leaving.id for update skip locked;
+    continue when not found or not signalbox.bury_conversation(v_leaving.id);
+    delete from signalbox.event e where e.conversation_id = v_leaving.id and e.sequence in (
+      select n.sequence from signalbox.event n where n.conversation_id = v_leaving.id limit v_left);
+    get diagnostics v_gone = row_count;
+    v_left := v_left - v_gone;
+    delete from signalbox.transcript_entry t where t.conversation_id = v_leaving.id and t.position in (
+      select n.position from signalbox.transcript_entry n where n.conversation_id = v_leaving.id
+      limit v_left);
+    get diagnostics v_gone = row_count;
+    v_left := v_left - v_gone;
+    exit when v_left <= 0;
+    update signalbox.message set text = '', metadata = '{}' where conversation_id = v_leaving.id;
+    update signalbox.run set requested = '{}', granted = '{}' where conversation_id = v_leaving.id;
+    update signalbox.tool_call t
+    set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
+    from signalbox.run r where r.conversation_id = v_leaving.id and t.run_id = r.id;
+    update signalbox.hold set subject = '{}', response = null where conversation_id = v_leaving.id;
+    update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving.id;
+  end loop;
+  return p_limit - v_left;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.event_head(p_tenant text, p_user text, p_conversation text)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -1667,6 +1808,52 @@ begin
   return v_call;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.find_conversations(p_tenant text, p_user text, p_archived boolean, p_agent text, p_text text, p_after text, p_descending boolean, p_limit integer)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  v_few constant integer := 5000;
+  v_query tsquery := signalbox.search_query(p_tenant, p_text);
+  v_few_ids text[];
+  v_found text[] := '{}';
+  v_id text;
+begin
+  if v_query is null then
+    return v_found;
+  end if;
+  v_few_ids := array(
+    (select m.conversation_id from signalbox.message m
+     where m.tenant_id = p_tenant and signalbox.search_vector(m.tenant_id, m.text) @@ v_query limit v_few)
+    union all
+    (select c.id from signalbox.conversation c
+     where c.tenant_id = p_tenant and c.title is not null
+       and signalbox.search_vector(c.tenant_id, c.title) @@ v_query limit v_few));
+  -- Planned anew for what is asked, in the direction of an index.
+  for v_id in execute format(
+    'select c.id from signalbox.conversation c
+     where c.tenant_id = $1 and c.deleted_at is null
+       and ($2 is null or c.participant = $2)
+       and ($3 is null or (c.archived_at is not null) = $3)
+       and ($4 is null or c.agent_id = $4)
+       and ($5 is null or c.id %s $5)
+       and ($6 or c.id = any ($7))
+     order by c.id %s', case when p_descending then '<' else '>' end, case when p_descending then 'desc' else 'asc' end)
+    using p_tenant, p_user, p_archived, p_agent, p_after, cardinality(v_few_ids) >= v_few, v_few_ids
+  loop
+    if cardinality(v_few_ids) < v_few
+       or exists (select from signalbox.conversation c
+                  where c.id = v_id and signalbox.search_vector(c.tenant_id, c.title) @@ v_query)
+       or exists (select from signalbox.message m
+                  where m.conversation_id = v_id and signalbox.search_vector(m.tenant_id, m.text) @@ v_query) then
+      v_found := v_found || v_id;
+      exit when cardinality(v_found) >= p_limit;
+    end if;
+  end loop;
+  return v_found;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.finish(p_conversation text, p_generation bigint, p_outcome text, p_reason text, p_error json, p_answer text, p_answer_text text, p_partial boolean, p_rung text, p_continuity text, p_leaf text, p_digest text, p_served_model text)
  RETURNS json
  LANGUAGE plpgsql
@@ -1708,6 +1895,19 @@ begin
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
   return json_build_object('nextRunId', signalbox.hand_over(p_conversation), 'sequence', signalbox.newest(p_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.follow_ending()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if current_user = 'signalbox_run' and exists (
+       select from signalbox.conversation c
+       where c.id = new.conversation_id and c.delete_requested_at is not null and c.deleted_at is null) then
+    perform signalbox.bury_conversation(new.conversation_id);
+  end if;
+  return null;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.forget_processes()
@@ -2826,6 +3026,18 @@ begin
                         then coalesce(v_run.cancel_cause, 'user_cancel') end,
     'strikes', v_run.cancel_strikes and not signalbox.has_effect(v_run.id));
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.search_query(p_tenant text, p_text text)
+ RETURNS tsquery
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN (SELECT (((((string_agg(((''''::text || replace(replace(word.lexeme, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''':*'::text), ' & '::text) || ' & '''::text) || chr(1)) || replace(replace(search_query.p_tenant, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text))::tsquery AS tsquery FROM unnest(to_tsvector('simple'::regconfig, search_query.p_text)) word(lexeme, positions, weights))
+;
+CREATE OR REPLACE FUNCTION signalbox.search_vector(p_tenant text, p_text text)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (to_tsvector('simple'::regconfig, "left"(p_text, 100000)) || array_to_tsvector(ARRAY[(chr(1) || p_tenant)]))
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
  RETURNS json

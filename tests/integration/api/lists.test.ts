@@ -1,6 +1,6 @@
 import type { AcceptedMessage, Agent, Conversation, Run } from "@signalbox/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ApiWorld, type Told } from "../../setup/api-world.ts";
+import { ApiWorld, type Asked, type Told } from "../../setup/api-world.ts";
 import { expectProblem } from "./problems.ts";
 
 let world: ApiWorld;
@@ -61,6 +61,45 @@ describe("a list", () => {
     await converse();
     const next = await world.ask<Page<Conversation>>(`/v1/conversations?limit=2&cursor=${body.nextCursor}`, { key });
     expect([...body.data, ...next.body.data].map(({ id }) => id).slice(0, 3)).toEqual(first.toReversed());
+  });
+
+  it("is gone on with by its own cursor alone: not another list's, tenant's, end user's, filter's or order's", async () => {
+    const [here, there] = [await converse(), await converse()];
+    for (const conversation of [here, there]) {
+      await send(conversation, { content: "walrus" });
+      await send(conversation, { content: "walrus" });
+    }
+    const foreign = await world.key({ tenantId: "other" });
+    for (let at = 0; at < 2; at += 1) {
+      const name = `foreign-${at}`;
+      await world.ask("/v1/agents", { key: foreign, body: { name, model: "sim/quote" } });
+    }
+    const lists: readonly (readonly [path: string, asked: Asked])[] = [
+      ["/v1/agents?limit=1", { key }],
+      ["/v1/agents?limit=1&order=asc", { key }],
+      ["/v1/agents?limit=1", { key: foreign }],
+      ["/v1/conversations?limit=1", { key }],
+      ["/v1/conversations?limit=1&archived=all", { key }],
+      ["/v1/conversations?limit=1&agent=support", { key }],
+      ["/v1/conversations?limit=1&q=walrus", { key }],
+      ["/v1/runs?limit=1", { key }],
+      [`/v1/runs?limit=1&conversation=${here}`, { key }],
+      [`/v1/conversations/${there}/runs?limit=1`, { key }],
+      [`/v1/conversations/${here}/messages?limit=1`, { key }],
+      [`/v1/conversations/${there}/messages?limit=1`, { key }],
+    ];
+    const cursors = await Promise.all(
+      lists.map(async ([path, asked]) => (await world.ask<Page<object>>(path, asked)).body.nextCursor),
+    );
+    for (const [at, [path, asked]] of lists.entries()) {
+      for (const [of, cursor] of cursors.entries()) {
+        const told = await world.refused(`${path}&cursor=${cursor}`, asked);
+        if (at === of) expect(told.status).toBe(200);
+        else expectProblem(told, "invalid_cursor");
+      }
+    }
+    const asUser = await world.refused(`/v1/runs?limit=1&cursor=${cursors[7]}`, { key, user: "u_1" });
+    expectProblem(asUser, "invalid_cursor");
   });
 
   it("of runs can be narrowed to a conversation, at two addresses that say the same", async () => {

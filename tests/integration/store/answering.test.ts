@@ -43,7 +43,8 @@ it("finds the agent as others find it, with those of its tools that are pinned",
   const { agentId, conversationId } = await conversationOf(["files/read/every.thing", "files/unlisted", "mail/send"]);
   const found = await answering.find({ tenantId: "default", user: null }, conversationId);
   const agent = await new AgentQueries(process.tenants).find("default", agentId);
-  expect(found).toEqual({ ...agent, participant: null, pins: [files] });
+  const { disabled: _, ...named } = agent!;
+  expect(found).toEqual({ ...named, participant: null, pins: [files] });
 });
 
 it("finds nothing of a stranger's, and no pins where a definition names no tools", async () => {

@@ -176,7 +176,8 @@ it("tells what would answer a message: the agent at its current revision with it
   ]);
   const agent = await new AgentQueries(process.tenants).find(tenantId, place.agentId);
   const found = await answering.find({ tenantId, user: "u_1" }, place.conversationId);
-  expect(found).toEqual({ ...agent, participant: "u_1", pins: [pin] });
+  const { disabled: _, ...named } = agent!;
+  expect(found).toEqual({ ...named, participant: "u_1", pins: [pin] });
   expect(await answering.find({ tenantId, user: "u_2" }, place.conversationId)).toBeNull();
   expect(await answering.find({ tenantId: "other", user: null }, place.conversationId)).toBeNull();
 });

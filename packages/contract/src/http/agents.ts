@@ -10,6 +10,17 @@ const MODEL_NAME = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9][A-Za-z0-9._:/-]{0,127
 /** `server/tool`, as the tool's server lists it. */
 const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 
+/** What an agent is made of, and what a revision of it can change. */
+const FIELDS = {
+  runtime: z.string().min(1).max(64),
+  model: z.string().regex(MODEL_NAME, "name a model as provider/model"),
+  instructions: z.string().max(200_000),
+  tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(128),
+  maxOutputTokens: z.int().min(1).max(200_000),
+  /** What a message does to a run that is active, where the message does not say. */
+  whenBusy: z.enum(WHEN_BUSY),
+} as const;
+
 /**
  * Body of `POST /v1/agents`. Defaults: runtime `langgraph`, no instructions, no tools, 8192 output tokens for each
  * model call, `whenBusy` `enqueue`. Errors: `agent_name_taken`, `runtime_unknown`, `runtime_constraint`, `SDK_UNAVAILABLE`, `model_unknown`,
@@ -18,18 +29,34 @@ const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 export const createAgentSchema = z
   .strictObject({
     name: z.string().regex(AGENT_NAME, "use lower-case letters, digits, - and _, at most 63"),
-    runtime: z.string().min(1).max(64).default("langgraph"),
-    model: z.string().regex(MODEL_NAME, "name a model as provider/model"),
-    instructions: z.string().max(200_000).default(""),
-    tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(128).default([]),
-    maxOutputTokens: z.int().min(1).max(200_000).default(8_192),
-    /** What a message does to a run that is active, where the message does not say. */
-    whenBusy: z.enum(WHEN_BUSY).default(DEFAULT_WHEN_BUSY),
+    runtime: FIELDS.runtime.default("langgraph"),
+    model: FIELDS.model,
+    instructions: FIELDS.instructions.default(""),
+    tools: FIELDS.tools.default([]),
+    maxOutputTokens: FIELDS.maxOutputTokens.default(8_192),
+    whenBusy: FIELDS.whenBusy.default(DEFAULT_WHEN_BUSY),
   })
   .meta({ id: "CreateAgent" });
 
 /** What a new agent is, with its defaults filled in. */
 export type CreateAgent = z.infer<typeof createAgentSchema>;
+
+/**
+ * Body of `PATCH /v1/agents/{agent}`: what is given changes, everything else stays. A change of anything but `disabled`
+ * makes the next revision; a body that changes nothing makes none. A disabled agent takes no new messages; runs that
+ * were accepted keep their revision and go on. `revision`, like an `If-Match` header, names the revision that is to be
+ * changed. Errors: `not_found`, `revision_changed`, and those of creating an agent for the fields that are given.
+ */
+export const updateAgentSchema = z
+  .strictObject({ ...FIELDS, disabled: z.boolean(), revision: z.int().min(1) })
+  .partial()
+  .meta({
+    id: "UpdateAgent",
+    examples: [{ instructions: "Answer in one sentence.", revision: 1 }, { disabled: true }],
+  });
+
+/** What changes about an agent. */
+export type UpdateAgent = z.infer<typeof updateAgentSchema>;
 
 /** An agent at its current revision, as the API shows it. */
 export const agentSchema = z
@@ -48,6 +75,8 @@ export const agentSchema = z
       }),
     ),
     maxOutputTokens: z.int(),
+    /** True while it takes no new messages. */
+    disabled: z.boolean(),
     plan: z.literal("none"),
     whenBusy: z.enum(WHEN_BUSY),
     /** What works with less than was asked for. */
@@ -61,6 +90,28 @@ export type Agent = z.infer<typeof agentSchema>;
 
 /** A page of agents. */
 export const agentPageSchema = pageOf(agentSchema, "AgentPage");
+
+/** One revision of an agent: what runs that were accepted under it are answered with. */
+export const agentRevisionSchema = z
+  .object({
+    agentId: z.string(),
+    revision: z.int(),
+    runtime: z.string(),
+    model: z.string(),
+    instructions: z.string(),
+    /** As `server/tool`. */
+    tools: z.array(z.string()),
+    maxOutputTokens: z.int(),
+    whenBusy: z.enum(WHEN_BUSY),
+    createdAt: timeSchema,
+  })
+  .meta({ id: "AgentRevision" });
+
+/** One revision of an agent. Revisions never change. */
+export type AgentRevision = z.infer<typeof agentRevisionSchema>;
+
+/** A page of revisions. */
+export const agentRevisionPageSchema = pageOf(agentRevisionSchema, "AgentRevisionPage");
 
 /** A runtime that connected workers announce. */
 export const runtimeSchema = z

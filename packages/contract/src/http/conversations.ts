@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RUN_STATUSES } from "../run.ts";
-import { pageOf } from "./page.ts";
+import { pageOf, pageQuerySchema } from "./page.ts";
 import { timeSchema } from "./time.ts";
 import { waitSchema } from "./wait.ts";
 
@@ -39,6 +39,33 @@ export type ForkConversation = z.infer<typeof forkConversationSchema>;
 /** What a new conversation is, with its defaults filled in. */
 export type CreateConversation = z.infer<typeof createConversationSchema>;
 
+/**
+ * Body of `PATCH /v1/conversations/{conversation}`: what is given changes, everything else stays; `metadata` is replaced
+ * as a whole. An archived conversation is left out of lists unless they ask for it; a message sent to it is accepted and
+ * takes it out of the archive. Errors: `not_found`, `conversation_deleting`.
+ */
+export const updateConversationSchema = z
+  .strictObject({ title: z.string().max(200).nullable(), metadata: metadataSchema, archived: z.boolean() })
+  .partial()
+  .meta({ id: "UpdateConversation", examples: [{ title: "Order 7" }, { archived: true }] });
+
+/** What changes about a conversation. */
+export type UpdateConversation = z.infer<typeof updateConversationSchema>;
+
+/**
+ * The query of the list of conversations: a page's, and what narrows it. `archived` is `false` by default. `agent` is an
+ * id or a name. `q` finds conversations whose title or whose messages have all these words or words that begin so, in
+ * any language that sets words apart. Errors: `invalid_request`, `invalid_cursor`, `search_too_broad`.
+ */
+export const conversationQuerySchema = pageQuerySchema.extend({
+  archived: z.enum(["false", "true", "all"]).default("false"),
+  agent: z.string().min(1).max(64).optional(),
+  q: z.string().min(1).max(200).optional(),
+});
+
+/** The query of the list of conversations with its defaults filled in. */
+export type ConversationQuery = z.infer<typeof conversationQuerySchema>;
+
 /** A conversation as the API shows it. */
 export const conversationSchema = z
   .object({
@@ -59,6 +86,10 @@ export const conversationSchema = z
     /** The conversation it was forked from, or `null`. */
     forkedFrom: z.string().nullable().default(null),
     metadata: metadataSchema,
+    /** True while it is left out of lists that do not ask for it. */
+    archived: z.boolean(),
+    /** Since when it is being deleted, or `null`: it takes no message and is gone once its last call has ended. */
+    deleteRequestedAt: timeSchema.nullable(),
     eventsUrl: z.string(),
     createdAt: timeSchema,
     updatedAt: timeSchema,

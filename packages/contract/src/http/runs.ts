@@ -80,6 +80,17 @@ export const acceptedMessageSchema = z
 /** What was acknowledged; a replay of the same idempotency key is acknowledged with the same document. */
 export type AcceptedMessage = z.infer<typeof acceptedMessageSchema>;
 
+/** Answer to a message whose sender waited for the end of its run (200). */
+export const answeredMessageSchema = acceptedMessageSchema
+  .extend({
+    /** The answer, or what there was of it; `null` when there is none to keep. */
+    answer: messageSchema.nullable(),
+  })
+  .meta({ id: "AnsweredMessage" });
+
+/** A message, its run as it ended, and its answer. */
+export type AnsweredMessage = z.infer<typeof answeredMessageSchema>;
+
 /** What the platform says about itself: version, features, limits by name (units end the names), model providers. */
 export const infoSchema = z
   .object({

@@ -117,6 +117,8 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "too_many_runs",
   "idempotency_key_reused",
   "operator_stopped",
+  "agent_disabled",
+  "conversation_deleting",
 ]);
 
 /** A refusal was decided by the record, so nothing was claimed; after any other error nobody can tell. */

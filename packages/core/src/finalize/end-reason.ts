@@ -69,6 +69,10 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   operator_stopped: "internal",
   message_rate_exceeded: "internal",
   too_many_runs: "internal",
+  agent_disabled: "internal",
+  conversation_deleting: "internal",
+  revision_changed: "internal",
+  search_too_broad: "internal",
 };
 
 export function endReason(code: ErrorCode): EndReason {

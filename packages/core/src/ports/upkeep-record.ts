@@ -11,6 +11,8 @@ export interface Batch {
 export interface UpkeepRecord {
   /** True for one of all the processes that ask within `everyMs`. */
   begin(everyMs: number): Promise<boolean>;
+  /** Makes the tombstones that had to wait for a call, and removes what was said in deleted conversations. */
+  eraseDeleted(limit: number): Promise<number>;
   /** Empties the parts of items whose closing row has the whole, in runs that have ended. */
   emptyParts(limit: number): Promise<number>;
   /** Removes the events of runs that ended that long ago, oldest first, per conversation. */

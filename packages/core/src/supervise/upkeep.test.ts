@@ -28,6 +28,7 @@ function recordOf(rows: { expireEvents?: number; emptyParts?: number; pruneKeys?
       turns -= mine ? 1 : 0;
       return Promise.resolve(mine);
     },
+    eraseDeleted: (limit) => take("eraseDeleted", limit, null),
     emptyParts: (limit) => take("emptyParts", limit, null),
     expireEvents: ({ ageMs, limit }) => take("expireEvents", limit, ageMs),
     pruneKeys: ({ ageMs, limit }) => take("pruneKeys", limit, ageMs),
@@ -45,6 +46,7 @@ describe("the upkeep", () => {
     await time.pass(1_000);
     expect([...left.values()].every((count) => count === 0)).toBe(true);
     expect(asked).toEqual([
+      { what: "eraseDeleted", ageMs: null },
       ...Array.from({ length: 3 }, () => ({ what: "expireEvents", ageMs: DAYS_30_MS })),
       { what: "emptyParts", ageMs: null },
       { what: "pruneKeys", ageMs: LIMITS.idempotencyKeyMs },
@@ -59,10 +61,10 @@ describe("the upkeep", () => {
     const upkeep = createUpkeep({ ...time, record }, { eventRetentionMs: DAYS_30_MS });
     upkeep.start();
     await time.pass(LIMITS.upkeepEveryMs * 3);
-    expect(asked).toHaveLength(4);
+    expect(asked).toHaveLength(5);
     again();
     await time.pass(LIMITS.upkeepEveryMs);
-    expect(asked).toHaveLength(8);
+    expect(asked).toHaveLength(10);
     await time.until(Promise.resolve(upkeep[Symbol.asyncDispose]()));
   });
 

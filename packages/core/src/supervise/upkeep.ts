@@ -27,6 +27,7 @@ export function createUpkeep(ports: UpkeepPorts, options: UpkeepOptions): Upkeep
   let loop: Loop | null = null;
   let stopped = false;
   const jobs: readonly (() => Promise<number>)[] = [
+    () => record.eraseDeleted(limit),
     () => record.expireEvents({ ageMs: eventRetentionMs, limit }),
     () => record.emptyParts(limit),
     () => record.pruneKeys({ ageMs: idempotencyKeyMs, limit }),

@@ -4,8 +4,10 @@ import type {
   Actor,
   Agent,
   AgentId,
+  AgentRevision,
   Conversation,
   ConversationId,
+  ConversationQuery,
   CreateAgent,
   CreateConversation,
   EventType,
@@ -14,6 +16,8 @@ import type {
   PlatformEvent,
   Run,
   SnapshotTool,
+  UpdateAgent,
+  UpdateConversation,
 } from "@signalbox/contract";
 
 /** Rows as the outside sees them, without the addresses that only the API knows. */
@@ -88,11 +92,17 @@ export interface ApiRecord {
   /** By id or name. Errors: `not_found`. */
   agent(scope: Scope, idOrName: string): Promise<StoredAgent>;
   agents(scope: Scope, page: PageQuery): Promise<Page<StoredAgent>>;
+  /** The agent as it is afterwards. Errors: `not_found`, `revision_changed`. */
+  changeAgent(
+    scope: Scope,
+    command: { readonly id: AgentId; readonly actor: Actor; readonly change: UpdateAgent },
+  ): Promise<StoredAgent>;
+  revisions(scope: Scope, agentId: AgentId, page: PageQuery): Promise<Page<AgentRevision>>;
   /** The agent that answers in a conversation, with its tools as they are pinned today. Errors: `not_found`. */
   answering(
     scope: Scope,
     conversationId: string,
-  ): Promise<{ readonly agent: StoredAgent; readonly tools: readonly PinnedTool[] }>;
+  ): Promise<{ readonly agent: Omit<StoredAgent, "disabled">; readonly tools: readonly PinnedTool[] }>;
   /** Errors: `not_found` (the agent), `idempotency_key_reused`. */
   createConversation(
     scope: Scope,
@@ -106,7 +116,16 @@ export interface ApiRecord {
     once: Once<StoredConversation> | null,
   ): Promise<Recorded<StoredConversation>>;
   conversation(scope: Scope, id: string): Promise<StoredConversation>;
-  conversations(scope: Scope, page: PageQuery): Promise<Page<StoredConversation>>;
+  /** Errors: `search_too_broad`. */
+  conversations(scope: Scope, query: ConversationQuery): Promise<Page<StoredConversation>>;
+  /** The conversation as it is afterwards. Errors: `not_found`, `conversation_deleting`. */
+  changeConversation(
+    scope: Scope,
+    command: { readonly id: string; readonly actor: Actor; readonly change: UpdateConversation },
+  ): Promise<StoredConversation>;
+  /** True once it is gone; false while something of it still runs or is outside. Errors: `not_found`. */
+  deleteConversation(scope: Scope, command: { readonly id: string; readonly actor: Actor }): Promise<boolean>;
+  message(scope: Scope, id: string): Promise<Message>;
   messages(scope: Scope, conversationId: string, page: PageQuery): Promise<Page<Message>>;
   run(scope: Scope, id: string): Promise<StoredRun>;
   runs(scope: Scope, page: PageQuery & { readonly conversation: string | null }): Promise<Page<StoredRun>>;

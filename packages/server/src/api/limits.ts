@@ -1,5 +1,6 @@
 /** Limits of the API and of one run, all shown by `GET /v1/info`. */
 import { DAY_MS, LIMITS, type Limits } from "@signalbox/core";
+import { WAIT_LIMIT_SECONDS } from "./prefer.ts";
 
 export const RUN_LIMITS = {
   wallClockMs: LIMITS.runWallClockMs,
@@ -28,6 +29,7 @@ export const API_LIMITS = {
   metadataEntries: LIMITS.metadataCount,
   idempotencyKeyChars: LIMITS.idempotencyKeyChars,
   idempotencyKeyRetentionDays: LIMITS.idempotencyKeyMs / DAY_MS,
+  preferWaitSeconds: WAIT_LIMIT_SECONDS,
   pageSize: 200,
   toolsPerAgent: LIMITS.toolCount,
   runWallClockMs: RUN_LIMITS.wallClockMs,

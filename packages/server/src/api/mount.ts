@@ -32,9 +32,9 @@ export function mount(app: FastifyInstance, route: Route, callers: Callers): voi
         reply,
       });
       if (answer === HIJACKED) return reply;
+      reply.code(answer.status).headers(answer.headers ?? {});
+      if (answer.body === null) return reply.send();
       return reply
-        .code(answer.status)
-        .headers(answer.headers ?? {})
         .type(answer.headers?.["content-type"] ?? "application/json")
         .send(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
     },

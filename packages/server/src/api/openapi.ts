@@ -39,7 +39,14 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
     // The keys of `responses` are numbers; as keys of an object they have become text.
     responses[status as `${1 | 2 | 3 | 4 | 5}${string}`] = {
       description: response.description,
-      ...(response.schema === null ? {} : { content: { [type]: { schema: response.schema } } }),
+      ...(response.schema === null
+        ? {}
+        : {
+            content: {
+              [type]: { schema: response.schema },
+              ...(response.document === undefined ? {} : { "application/json": { schema: response.document } }),
+            },
+          }),
     };
   }
   return {

@@ -8,8 +8,8 @@ import type { Caller, Right } from "./caller.ts";
 
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON; a `string` is JSON already. */
-  readonly body: string | object;
+  /** Sent as JSON; a `string` is JSON already; `null`: nothing is sent. */
+  readonly body: string | object | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -31,8 +31,17 @@ export interface RouteCall<Body, Query> {
   readonly reply: FastifyReply;
 }
 
+export interface RouteResponse {
+  readonly description: string;
+  readonly schema: z.ZodType | null;
+  /** The schema is that of the events of a stream. */
+  readonly stream?: boolean;
+  /** What is answered instead of a stream where the caller asks for a document. */
+  readonly document?: z.ZodType;
+}
+
 export interface Route {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** With `{name}` for parameters, as OpenAPI writes them. */
   readonly path: string;
   readonly operationId: string;
@@ -41,9 +50,7 @@ export interface Route {
   readonly right: Right | null;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
-  readonly responses: Readonly<
-    Record<number, { readonly description: string; readonly schema: z.ZodType | null; readonly stream?: boolean }>
-  >;
+  readonly responses: Readonly<Record<number, RouteResponse>>;
   readonly handle: (call: RouteCall<unknown, unknown>) => Promise<Answer | typeof HIJACKED>;
 }
 

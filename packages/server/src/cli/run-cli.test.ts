@@ -40,6 +40,7 @@ const AGENT: Agent = {
   instructions: "Help.",
   tools: [{ reference: "docs/read", effect: "read", grade: "contained" }],
   maxOutputTokens: 8_192,
+  disabled: false,
   plan: "none",
   whenBusy: "enqueue",
   warnings: [],

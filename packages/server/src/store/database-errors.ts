@@ -1,8 +1,10 @@
 /** The one place of the store where errors of PostgreSQL and its driver become ours. */
-import { PlatformError } from "@signalbox/contract";
+import { isErrorCode, PlatformError } from "@signalbox/contract";
 
 /** SQLSTATE classes and codes that mean: nothing was changed, and asking again may succeed. */
 const AWAY = /^(08|57P0|53|25006$|40001$|40P01$|55P03$|57014$|25P03$)/;
+/** A rule of a table refused the row; the message is the code. */
+const REFUSED = "SB001";
 /** What Node says when the way to the server is cut. */
 const CUT: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
@@ -36,9 +38,17 @@ export function translateDatabaseError(thrown: unknown): PlatformError {
     return thrown;
   }
   const code = sqlState(thrown);
+  if (code === REFUSED && thrown instanceof Error && isErrorCode(thrown.message)) {
+    return new PlatformError(thrown.message, undefined, { cause: thrown });
+  }
   const lost = thrown instanceof Error && DRIVER_LOST.test(thrown.message);
   if (lost || (code !== null && (AWAY.test(code) || CUT.has(code)))) {
     return new PlatformError("database_unavailable", undefined, { cause: thrown });
   }
   return new PlatformError("internal", undefined, { cause: thrown });
+}
+
+/** The statement took longer than it may. */
+export function isOutOfTime(thrown: unknown): boolean {
+  return sqlState(thrown) === "57014";
 }

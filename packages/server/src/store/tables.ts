@@ -3,6 +3,8 @@ import type { ColumnType, Generated } from "kysely";
 
 /** Written by the database, never by a query. */
 type GivenByDatabase<T> = ColumnType<T, never, never>;
+/** Set by updates alone. */
+type SetLater<T> = ColumnType<T, never, T>;
 /** A JSON column: read as a value, written as text. */
 type JsonColumn = ColumnType<unknown, string, string>;
 
@@ -23,6 +25,7 @@ export interface AgentTable {
   readonly name: string;
   readonly revision: number;
   readonly created_at: Generated<Date>;
+  readonly disabled_at: SetLater<Date | null>;
 }
 
 export interface AgentRevisionTable {
@@ -53,6 +56,10 @@ export interface ConversationTable {
   readonly last_sequence: GivenByDatabase<number>;
   readonly kept_sequence: GivenByDatabase<number>;
   readonly last_position: GivenByDatabase<string>;
+  readonly archived_at: SetLater<Date | null>;
+  readonly delete_requested_at: GivenByDatabase<Date | null>;
+  readonly deleted_at: GivenByDatabase<Date | null>;
+  readonly erased_at: GivenByDatabase<Date | null>;
   readonly leaf_entry: GivenByDatabase<string | null>;
   readonly leaf_position: GivenByDatabase<number>;
   readonly leaf_digest: GivenByDatabase<Buffer | null>;

@@ -13,7 +13,7 @@ export type TenantTransaction = Transaction<Tables>;
 export class TenantDatabase {
   readonly #kysely: Kysely<Tables>;
 
-  /** `pool` must connect as the role `signalbox_app`. It stays the caller's to end. */
+  /** `pool` connects as the role `signalbox_app`, save where a statement must not be narrowed by policies. It stays the caller's to end. */
   constructor(pool: Pool) {
     this.#kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   }

@@ -1,5 +1,5 @@
 /** Joins the API to the store: rows become what the outside sees, and what is missing becomes `not_found`. */
-import { PlatformError, type PageQuery } from "@signalbox/contract";
+import { PlatformError, wellFormed, type PageQuery } from "@signalbox/contract";
 import type { PinnedTool, ToolStore } from "@signalbox/core";
 import {
   storedEvent,
@@ -9,28 +9,41 @@ import {
   type Recorded,
   type StoredAgent,
 } from "../api/api-record.ts";
+import type { DeletionRecord } from "../channels/truth/deletion-record.ts";
 import type { AgentQueries, AgentRow } from "../store/queries/agent-queries.ts";
 import type { AnsweringCache } from "../store/queries/answering-cache.ts";
 import type { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import type { ConversationQueries } from "../store/queries/conversation-queries.ts";
+import type { ConversationSearch } from "../store/queries/conversation-search.ts";
 import type { EventQueries } from "../store/queries/event-queries.ts";
 import type { FeedQueries } from "../store/queries/feed-queries.ts";
 import type { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import type { MessageQueries } from "../store/queries/message-queries.ts";
 import type { Page as RowPage, PageRequest } from "../store/queries/page.ts";
 import type { RunQueries } from "../store/queries/run-queries.ts";
-import { agentOf, conversationOf, messageOf, pinnedTools, runOf, type Pins } from "./api-shapes.ts";
+import {
+  agentOf,
+  answeringOf,
+  conversationOf,
+  messageOf,
+  pinnedTools,
+  revisionOf,
+  runOf,
+  type Pins,
+} from "./api-shapes.ts";
 
 export interface Queries {
   readonly agents: AgentQueries;
   readonly answering: AnsweringCache;
   readonly apiKeys: ApiKeyQueries;
   readonly conversations: ConversationQueries;
+  readonly deletion: DeletionRecord;
   readonly events: EventQueries;
   readonly feed: FeedQueries;
   readonly idempotency: IdempotencyQueries;
   readonly messages: MessageQueries;
   readonly runs: RunQueries;
+  readonly search: ConversationSearch;
   readonly tools: ToolStore;
 }
 
@@ -48,8 +61,19 @@ function keys(queries: Queries): Pick<ApiRecord, "apiKey" | "answered"> {
   };
 }
 
-function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "agents" | "answering" | "tools"> {
+function agents(
+  queries: Queries,
+): Pick<ApiRecord, "createAgent" | "changeAgent" | "agent" | "agents" | "revisions" | "answering" | "tools"> {
   return {
+    async changeAgent({ tenantId }, { actor, id: agentId, change }) {
+      const { disabled = null, revision = null, ...fields } = change;
+      const row = await queries.agents.change({ tenantId, agentId, fields, disabled, revision, actor });
+      queries.answering.forgetAgent(agentId);
+      return agentOf(row, await pinsOf(queries, tenantId));
+    },
+    async revisions({ tenantId }, agentId, page) {
+      return pageOf(await queries.agents.revisions({ tenantId, agentId }, requestOf(page)), revisionOf);
+    },
     async createAgent({ tenantId }, { id, actor, definition }, once) {
       const known = await pinsOf(queries, tenantId);
       const show = (row: AgentRow): StoredAgent => agentOf(row, known);
@@ -68,7 +92,7 @@ function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "ag
     async answering(scope, conversationId) {
       const row = present(await queries.answering.find(scope, conversationId));
       const known = pinsBy(row.pins);
-      const agent = agentOf(row, known);
+      const agent = answeringOf(row, known);
       const references = agent.tools.map((tool) => tool.reference);
       return { agent, tools: pinnedTools(references, known) };
     },
@@ -80,7 +104,15 @@ function agents(queries: Queries): Pick<ApiRecord, "createAgent" | "agent" | "ag
 
 function conversations(
   queries: Queries,
-): Pick<ApiRecord, "createConversation" | "forkConversation" | "conversation" | "conversations"> {
+): Pick<
+  ApiRecord,
+  | "createConversation"
+  | "changeConversation"
+  | "deleteConversation"
+  | "forkConversation"
+  | "conversation"
+  | "conversations"
+> {
   return {
     async createConversation({ tenantId }, { id, actor, definition }, once) {
       const agent = await queries.agents.find(tenantId, definition.agent);
@@ -103,17 +135,32 @@ function conversations(
     async conversation(scope, id) {
       return conversationOf(present(await queries.conversations.find(scope, id)));
     },
-    async conversations(scope, page) {
-      return pageOf(await queries.conversations.list(scope, requestOf(page)), conversationOf);
+    async changeConversation(scope, { id, actor, change }) {
+      return conversationOf(present(await queries.conversations.change(scope, id, { change, actor })));
+    },
+    deleteConversation: ({ tenantId, user }, { id, actor }) =>
+      queries.deletion.delete({ tenantId, user, conversationId: id, actor }),
+    async conversations(scope, { agent, archived, q, ...page }) {
+      const found = agent === undefined ? null : await queries.agents.find(scope.tenantId, agent);
+      if (found === null && agent !== undefined) return { data: [], nextCursor: null };
+      const filter = {
+        ...(found === null ? {} : { agentId: found.agentId }),
+        ...(archived === "all" ? {} : { archived: archived === "true" }),
+        ...(q === undefined ? {} : { search: { text: wellFormed(q), by: queries.search } }),
+      };
+      return pageOf(await queries.conversations.list(scope, requestOf(page), filter), conversationOf);
     },
   };
 }
 
-function messages(queries: Queries): Pick<ApiRecord, "messages" | "accepted" | "events" | "feed"> {
+function messages(queries: Queries): Pick<ApiRecord, "messages" | "message" | "accepted" | "events" | "feed"> {
   return {
     async messages(scope, conversationId, page) {
       present(await queries.events.head(scope, conversationId));
       return pageOf(await queries.messages.list(scope, conversationId, requestOf(page)), messageOf);
+    },
+    async message(scope, id) {
+      return messageOf(present(await queries.messages.find(scope, id)));
     },
     async accepted(scope, { messageId, runId }) {
       const [message, run] = await Promise.all([

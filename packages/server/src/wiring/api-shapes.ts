@@ -1,8 +1,8 @@
 /** Rows of the store as the API shows them. */
-import { createAgentSchema, runStatus, type CreateAgent, type Message } from "@signalbox/contract";
+import { createAgentSchema, runStatus, type AgentRevision, type CreateAgent, type Message } from "@signalbox/contract";
 import type { PinnedTool as Pin } from "@signalbox/core";
 import type { PinnedTool, StoredAgent, StoredConversation, StoredRun } from "../api/api-record.ts";
-import type { AgentRow } from "../store/queries/agent-queries.ts";
+import type { AgentRow, RevisionRow } from "../store/queries/agent-queries.ts";
 import type { ConversationRow } from "../store/queries/conversation-queries.ts";
 import type { MessageRow } from "../store/queries/message-queries.ts";
 import type { RunRow } from "../store/queries/run-queries.ts";
@@ -15,6 +15,11 @@ const GRADE = "contained";
 export type Pins = ReadonlyMap<string, Pin>;
 
 export function agentOf(row: AgentRow, pins: Pins): StoredAgent {
+  return { ...answeringOf(row, pins), disabled: row.disabled };
+}
+
+/** Whether the agent is disabled is decided where a message is let in. */
+export function answeringOf(row: RevisionRow & { readonly name: string }, pins: Pins): Omit<StoredAgent, "disabled"> {
   // Stored by `createAgent` from exactly this schema; parsing again fills defaults of fields that came later.
   const definition: CreateAgent = createAgentSchema.parse(row.definition);
   return {
@@ -35,6 +40,13 @@ export function agentOf(row: AgentRow, pins: Pins): StoredAgent {
   };
 }
 
+export function revisionOf(row: RevisionRow): AgentRevision {
+  const { model, instructions, tools, maxOutputTokens } = createAgentSchema.parse(row.definition);
+  const { agentId, revision, runtime } = row;
+  const createdAt = timeOf(row.createdAtMs);
+  return { agentId, revision, runtime, model, instructions, tools, maxOutputTokens, createdAt };
+}
+
 export function conversationOf(row: ConversationRow): StoredConversation {
   return {
     id: row.conversationId,
@@ -48,6 +60,8 @@ export function conversationOf(row: ConversationRow): StoredConversation {
     keptSequence: row.keptSequence,
     forkedFrom: row.forkedFrom,
     metadata: { ...row.metadata },
+    archived: row.archived,
+    deleteRequestedAt: timeOrNull(row.deleteRequestedAtMs),
     createdAt: timeOf(row.createdAtMs),
     updatedAt: timeOf(row.updatedAtMs),
   };

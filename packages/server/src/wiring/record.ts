@@ -12,6 +12,7 @@ import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
 import { createAdmissionRecord, type ExpectedSeat } from "../channels/truth/admission-record.ts";
+import { createDeletionRecord, type DeletionRecord } from "../channels/truth/deletion-record.ts";
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
@@ -26,6 +27,7 @@ import { AnsweringCache } from "../store/queries/answering-cache.ts";
 import { AnsweringQueries } from "../store/queries/answering-queries.ts";
 import { ApiKeyQueries } from "../store/queries/api-key-queries.ts";
 import { ConversationQueries } from "../store/queries/conversation-queries.ts";
+import { ConversationSearch } from "../store/queries/conversation-search.ts";
 import { EventQueries } from "../store/queries/event-queries.ts";
 import { FeedQueries } from "../store/queries/feed-queries.ts";
 import { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
@@ -117,7 +119,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live }),
     operatorQueries: new OperatorQueries(new TenantDatabase(pools.app), pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
-    queries: queriesOf(pools),
+    queries: queriesOf(pools, createDeletionRecord({ database: pools.run, live })),
     live,
     onSupervisorsRung: (listener) => bus.onSupervisorsRung(listener),
     ping: async () => {
@@ -127,13 +129,15 @@ export function openRecord(options: RecordOptions): PlatformRecord {
   };
 }
 
-function queriesOf(pools: StorePools): Queries {
+function queriesOf(pools: StorePools, deletion: DeletionRecord): Queries {
   const tenants = new TenantDatabase(pools.app);
   return {
     agents: new AgentQueries(tenants),
     answering: new AnsweringCache(new AnsweringQueries(pools.app), () => systemClock.monotonicMs()),
     apiKeys: new ApiKeyQueries(tenants, pools.run),
     conversations: new ConversationQueries(tenants),
+    search: new ConversationSearch(new TenantDatabase(pools.run)),
+    deletion,
     events: new EventQueries(pools.app),
     feed: new FeedQueries(pools.app),
     idempotency: new IdempotencyQueries(tenants),

@@ -2,12 +2,15 @@
 import {
   AGENT_NAME,
   agentPageSchema,
+  agentRevisionPageSchema,
   agentSchema,
   createAgentSchema,
   isId,
   pageQuerySchema,
   PlatformError,
+  updateAgentSchema,
   type CreateAgent,
+  type UpdateAgent,
 } from "@signalbox/contract";
 import type { Scope, StoredAgent } from "../api-record.ts";
 import { createOnce, postKey, replay } from "../idempotency.ts";
@@ -17,7 +20,13 @@ import type { ApiServices } from "../services.ts";
 import { showAgent } from "../shapes.ts";
 
 export function agentRoutes(services: ApiServices): readonly Route[] {
-  return [createAgent(services), listAgents(services), getAgent(services)];
+  return [
+    createAgent(services),
+    listAgents(services),
+    getAgent(services),
+    updateAgent(services),
+    listRevisions(services),
+  ];
 }
 
 function createAgent(services: ApiServices): Route {
@@ -83,11 +92,77 @@ function getAgent(services: ApiServices): Route {
     body: null,
     responses: { 200: { description: "The agent", schema: agentSchema } },
     async handle(call) {
-      const name = call.params.agent ?? "";
-      if (!isId("agent", name) && !AGENT_NAME.test(name)) throw new PlatformError("not_found");
-      return { status: 200, body: showAgent(await services.record.agent(call.caller.scope, name)) };
+      return answerOf(await services.record.agent(call.caller.scope, agentName(call.params.agent)));
     },
   });
+}
+
+function updateAgent(services: ApiServices): Route {
+  return route({
+    method: "PATCH",
+    path: "/v1/agents/{agent}",
+    operationId: "updateAgent",
+    summary: "Change an agent: a new revision for new messages, or whether it takes any",
+    right: "agents",
+    query: null,
+    body: updateAgentSchema,
+    responses: { 200: { description: "The agent as it is now", schema: agentSchema } },
+    handle: (call) => update(services, call),
+  });
+}
+
+async function update(services: ApiServices, call: RouteCall<UpdateAgent, null>): Promise<Answer> {
+  const { scope, actor } = call.caller;
+  const agent = await services.record.agent(scope, agentName(call.params.agent));
+  const revision = revisionNamed(call.headers["if-match"], call.body.revision);
+  const { runtime, model, tools } = call.body;
+  // Only what changes is checked: an agent can be mended, or disabled, also while its worker is away.
+  if (runtime !== undefined && runtime !== agent.runtime) checkRuntime(services, runtime);
+  if (model !== undefined && model !== agent.model) checkModel(services, model);
+  const held = new Set(agent.tools.map(({ reference }) => reference));
+  const added = (tools ?? []).filter((reference) => !held.has(reference));
+  if (added.length > 0) demandTools(added, await services.record.tools(scope, added));
+  const change = { ...call.body, ...(revision === undefined ? {} : { revision }) };
+  return answerOf(await services.record.changeAgent(scope, { id: agent.id, actor, change }));
+}
+
+/** `If-Match` and `revision` say the same thing; whoever gives both must mean one. */
+function revisionNamed(ifMatch: string | undefined, field: number | undefined): number | undefined {
+  if (ifMatch === undefined || ifMatch.trim() === "*") return field;
+  const number = /^"([1-9][0-9]{0,8})"$/.exec(ifMatch.trim())?.[1];
+  if (number === undefined || (field !== undefined && field !== Number(number))) {
+    throw new PlatformError("revision_changed", `If-Match takes one revision in quotes, such as "3".`, {
+      fields: [{ pointer: "If-Match", detail: "names no revision of this agent" }],
+    });
+  }
+  return Number(number);
+}
+
+function listRevisions(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/agents/{agent}/revisions",
+    operationId: "listAgentRevisions",
+    summary: "List the revisions of an agent",
+    right: "read",
+    query: pageQuerySchema,
+    body: null,
+    responses: { 200: { description: "A page of revisions", schema: agentRevisionPageSchema } },
+    async handle(call) {
+      const { scope } = call.caller;
+      const { id } = await services.record.agent(scope, agentName(call.params.agent));
+      return { status: 200, body: await services.record.revisions(scope, id, call.query) };
+    },
+  });
+}
+
+function answerOf(agent: StoredAgent): Answer {
+  return { status: 200, body: showAgent(agent), headers: { etag: `"${agent.revision}"` } };
+}
+
+function agentName(name = ""): string {
+  if (!isId("agent", name) && !AGENT_NAME.test(name)) throw new PlatformError("not_found");
+  return name;
 }
 
 /** Errors: `runtime_unknown`, `SDK_UNAVAILABLE`, `runtime_constraint`, `model_unknown`, `tool_unknown`. */

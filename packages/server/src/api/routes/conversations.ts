@@ -2,6 +2,7 @@
 import {
   AGENT_NAME,
   conversationPageSchema,
+  conversationQuerySchema,
   conversationSchema,
   createConversationSchema,
   forkConversationSchema,
@@ -10,6 +11,7 @@ import {
   pageQuerySchema,
   platformEventSchema,
   PlatformError,
+  updateConversationSchema,
   type CreateConversation,
 } from "@signalbox/contract";
 import { z } from "zod";
@@ -32,6 +34,8 @@ export function conversationRoutes(services: ApiServices): readonly Route[] {
     forkConversation(services),
     listConversations(services),
     getConversation(services),
+    updateConversation(services),
+    deleteConversation(services),
     listMessages(services),
     followEvents(services),
   ];
@@ -99,12 +103,18 @@ function listConversations(services: ApiServices): Route {
     method: "GET",
     path: "/v1/conversations",
     operationId: "listConversations",
-    summary: "List conversations",
+    summary: "List conversations, or find them by their words",
     right: "read",
-    query: pageQuerySchema,
+    query: conversationQuerySchema,
     body: null,
     responses: { 200: { description: "A page of conversations", schema: conversationPageSchema } },
     async handle(call) {
+      const { q } = call.query;
+      if (q !== undefined && !/[\p{L}\p{N}]/u.test(q)) {
+        throw new PlatformError("invalid_request", "A search needs a word or a number.", {
+          fields: [{ pointer: "q", detail: "has no letter and no digit" }],
+        });
+      }
       const page = await services.record.conversations(call.caller.scope, call.query);
       return { status: 200, body: { data: page.data.map(showConversation), nextCursor: page.nextCursor } };
     },
@@ -124,6 +134,55 @@ function getConversation(services: ApiServices): Route {
     async handle(call) {
       const id = conversationId(call.params.conversation);
       return { status: 200, body: showConversation(await services.record.conversation(call.caller.scope, id)) };
+    },
+  });
+}
+
+function updateConversation(services: ApiServices): Route {
+  return route({
+    method: "PATCH",
+    path: "/v1/conversations/{conversation}",
+    operationId: "updateConversation",
+    summary: "Rename a conversation, label it, put it into the archive or take it out",
+    right: "write",
+    query: null,
+    body: updateConversationSchema,
+    responses: { 200: { description: "The conversation as it is now", schema: conversationSchema } },
+    async handle(call) {
+      const { scope, actor } = call.caller;
+      const command = { id: conversationId(call.params.conversation), actor, change: call.body };
+      return { status: 200, body: showConversation(await services.record.changeConversation(scope, command)) };
+    },
+  });
+}
+
+function deleteConversation(services: ApiServices): Route {
+  return route({
+    method: "DELETE",
+    path: "/v1/conversations/{conversation}",
+    operationId: "deleteConversation",
+    summary: "Delete a conversation: its runs are cancelled, and once no call of theirs is open it is gone",
+    right: "write",
+    query: null,
+    body: null,
+    responses: {
+      202: {
+        description: "It takes no message any more, and is gone once its last call ended",
+        schema: conversationSchema,
+      },
+      204: { description: "It is gone", schema: null },
+    },
+    async handle(call) {
+      const { scope, actor } = call.caller;
+      const id = conversationId(call.params.conversation);
+      if (await services.record.deleteConversation(scope, { id, actor })) return { status: 204, body: null };
+      try {
+        return { status: 202, body: showConversation(await services.record.conversation(scope, id)) };
+      } catch (thrown) {
+        // It went between the two.
+        if (thrown instanceof PlatformError && thrown.code === "not_found") return { status: 204, body: null };
+        throw thrown;
+      }
     },
   });
 }

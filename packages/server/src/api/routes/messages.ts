@@ -2,6 +2,7 @@
 import { setImmediate as turnOfEventLoop } from "node:timers/promises";
 import {
   acceptedMessageSchema,
+  answeredMessageSchema,
   isId,
   platformEventSchema,
   PlatformError,
@@ -11,12 +12,14 @@ import {
 import type { Admission, AgentRevision } from "@signalbox/core";
 import { prefersStream } from "../accept.ts";
 import { storedEvent, type Scope } from "../api-record.ts";
+import { awaitRun } from "../await-run.ts";
 import { postKey } from "../idempotency.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { demandTools } from "../pinned-tools.ts";
+import { preferredWait } from "../prefer.ts";
 import { HIJACKED, route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
-import { acknowledgedRun, eventsUrl } from "../shapes.ts";
+import { acknowledgedRun, eventsUrl, showRun } from "../shapes.ts";
 import { streamEvents } from "../stream.ts";
 import { conversationId } from "./conversations.ts";
 
@@ -28,12 +31,18 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
       method: "POST",
       path: "/v1/conversations/{conversation}/messages",
       operationId: "sendMessage",
-      summary: "Send a message; answered with 202, or with the run's events where the caller accepts text/event-stream",
+      summary:
+        "Send a message; answered with 202, with the run's events where the caller accepts text/event-stream, or with the finished run where it prefers to wait",
       right: "write",
       query: null,
       body: sendMessageSchema,
       responses: {
-        200: { description: "Accepted, and the run's events as SSE frames", schema: platformEventSchema, stream: true },
+        200: {
+          description: "With `Accept: text/event-stream` the run's events; with `Prefer: wait=30` the finished run",
+          schema: platformEventSchema,
+          document: answeredMessageSchema,
+          stream: true,
+        },
         202: { description: "Accepted: the message is recorded and will be answered", schema: acceptedMessageSchema },
       },
       handle: (call) => send(services, call),
@@ -44,13 +53,46 @@ export function messageRoutes(services: ApiServices): readonly Route[] {
 async function send(services: ApiServices, call: SendCall): Promise<Answer | typeof HIJACKED> {
   const conversation = conversationId(call.params.conversation);
   if (prefersStream(call.headers.accept)) return sendAndStream(services, call, conversation);
-  const admission = await admit(services, conversation, call);
-  const url = eventsUrl(conversation, admission.cursor);
-  const headers = headersOf(admission);
+  const waitSeconds = preferredWait(call.headers.prefer);
+  if (waitSeconds !== null) return sendAndWait(services, call, { conversation, waitSeconds });
+  return acknowledge(services, call, await admit(services, conversation, call));
+}
+
+async function acknowledge(services: ApiServices, call: SendCall, admission: Admission): Promise<Answer> {
   const { accepted, messageId, runId } = admission;
-  const shown = await services.record.accepted(call.caller.scope, { messageId, runId });
-  const run = acknowledgedRun(shown.run, accepted);
-  return { status: 202, body: { message: shown.message, run, accepted, eventsUrl: url }, headers };
+  const { message, run } = await services.record.accepted(call.caller.scope, { messageId, runId });
+  const body = { message, run: acknowledgedRun(run, accepted), accepted };
+  const url = eventsUrl(run.conversationId, admission.cursor);
+  return { status: 202, body: { ...body, eventsUrl: url }, headers: headersOf(admission) };
+}
+
+/** The finished run and its answer, or the acknowledgement when the time is over. Neither changes what was accepted. */
+async function sendAndWait(
+  services: ApiServices,
+  call: SendCall,
+  wait: { readonly conversation: string; readonly waitSeconds: number },
+): Promise<Answer> {
+  using subscription = services.subscribe(wait.conversation);
+  const admission = await admit(services, wait.conversation, call);
+  const { accepted, messageId, runId } = admission;
+  const { scope } = call.caller;
+  const gone = new AbortController();
+  call.reply.raw.once("close", () => gone.abort());
+  const ended = await awaitRun({
+    subscription,
+    hasEnded: async () => (await services.record.run(scope, runId)).finishedAt !== null,
+    forMs: wait.waitSeconds * 1_000,
+    stop: AbortSignal.any([gone.signal, services.stopping]),
+  });
+  const applied = { "preference-applied": `wait=${wait.waitSeconds}` };
+  if (!ended) {
+    const answer = await acknowledge(services, call, admission);
+    return { ...answer, headers: { ...answer.headers, ...applied } };
+  }
+  const { message, run } = await services.record.accepted(scope, { messageId, runId });
+  const answer = run.answerMessageId === null ? null : await services.record.message(scope, run.answerMessageId);
+  const body = { message, run: showRun(run), accepted, eventsUrl: eventsUrl(run.conversationId, admission.cursor) };
+  return { status: 200, body: { ...body, answer }, headers: { ...headersOf(admission), ...applied } };
 }
 
 /** Subscribed before the message is admitted, so that what admission wrote need not be read again. */

@@ -4,6 +4,7 @@ import { askRecord, type Queryable } from "../../store/record-call.ts";
 import {
   BEGIN_UPKEEP,
   EMPTY_PARTS,
+  ERASE_DELETED,
   EXPIRE_EVENTS,
   PRUNE_KEYS,
   PRUNE_SLOTS,
@@ -13,6 +14,7 @@ import {
 export function createUpkeepRecord(database: Queryable): UpkeepRecord {
   return {
     begin: (everyMs) => askRecord<boolean>(database, BEGIN_UPKEEP, [everyMs]),
+    eraseDeleted: (limit) => askRecord<number>(database, ERASE_DELETED, [limit]),
     emptyParts: (limit) => askRecord<number>(database, EMPTY_PARTS, [limit]),
     expireEvents: ({ ageMs, limit }) => askRecord<number>(database, EXPIRE_EVENTS, [ageMs, limit]),
     pruneKeys: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_KEYS, [ageMs, limit]),

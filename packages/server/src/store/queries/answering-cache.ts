@@ -39,6 +39,11 @@ export class AnsweringCache {
     bound(this.#conversations, CONVERSATIONS_MAX);
   }
 
+  /** An agent that was changed in this process is answered with as it is from its next message on. */
+  forgetAgent(agentId: string): void {
+    this.#agents.delete(agentId);
+  }
+
   /** `null` when the viewer may not see the conversation. */
   async find(viewer: Viewer, conversationId: string): Promise<Answering | null> {
     const owner = this.#conversations.get(conversationId);

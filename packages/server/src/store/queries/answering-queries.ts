@@ -2,11 +2,12 @@
 import type { PinnedTool } from "@signalbox/core";
 import { askRecord, type Queryable } from "../record-call.ts";
 import { ANSWERING } from "../statements/record-statements.ts";
-import type { AgentRow } from "./agent-queries.ts";
+import type { RevisionRow } from "./agent-queries.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The agent at its current revision, the tools of it that are pinned, and whose the conversation is. */
-export interface AnsweringRow extends AgentRow {
+export interface AnsweringRow extends RevisionRow {
+  readonly name: string;
   readonly participant: string | null;
   readonly pins: readonly PinnedTool[];
 }

@@ -75,7 +75,8 @@ export class ApiKeyQueries {
   }
 
   async list(tenantId: string, page: PageRequest): Promise<Page<ApiKeyRow>> {
-    const after = page.cursor === null ? null : decodeCursor(page.cursor);
+    const list = { name: "api-keys", tenantId, order: page.order };
+    const after = decodeCursor(page.cursor, list);
     const rows = await this.#database.transaction(tenantId, (transaction) =>
       selectKeys(transaction)
         .$if(after !== null, (query) => query.where(beyond("id", page.order, after ?? "")))
@@ -83,7 +84,7 @@ export class ApiKeyQueries {
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => row.id, item: apiKeyRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: apiKeyRow });
   }
 
   /** False when there is no such key, or it was revoked before. */

@@ -14,8 +14,9 @@ import { actorText } from "../actor-text.ts";
 import { violatedConstraint } from "../database-errors.ts";
 import { activeRunOf, forkConversation, queueOf } from "../statements/conversation-statements.ts";
 import { activeRunWaitsFor } from "../statements/operator-statements.ts";
-import { beyond, writeAudit } from "../statements/tenant-statements.ts";
+import { beyond, clock, writeAudit } from "../statements/tenant-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
+import type { ConversationSearch } from "./conversation-search.ts";
 import { recordOnce, type Once, type Recorded } from "./once.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
 import type { Viewer } from "./viewer.ts";
@@ -40,8 +41,24 @@ export interface ConversationRow {
   readonly waitingFor: readonly Wait[];
   readonly generation: number;
   readonly owner: number | null;
+  readonly archived: boolean;
+  readonly deleteRequestedAtMs: number | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+export interface ConversationChange {
+  readonly title?: string | null | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  readonly archived?: boolean | undefined;
+}
+
+export interface ConversationFilter {
+  readonly agentId?: string;
+  /** In the archive, or not; left out: both. */
+  readonly archived?: boolean;
+  /** Words to find, and who finds them. */
+  readonly search?: { readonly text: string; readonly by: ConversationSearch };
 }
 
 export interface NewConversation {
@@ -93,23 +110,91 @@ export class ConversationQueries {
     return row === undefined ? null : conversationRow(row);
   }
 
-  async list(
-    viewer: Viewer,
-    page: PageRequest,
-    filter: { readonly agentId?: string } = {},
-  ): Promise<Page<ConversationRow>> {
-    const after = page.cursor === null ? null : decodeCursor(page.cursor);
-    const { agentId } = filter;
+  async list(viewer: Viewer, page: PageRequest, filter: ConversationFilter = {}): Promise<Page<ConversationRow>> {
+    const { agentId, archived, search } = filter;
+    const list = {
+      name: "conversations",
+      ...viewer,
+      order: page.order,
+      filter: { agentId, archived, text: search?.text },
+    };
+    const after = decodeCursor(page.cursor, list);
+    // What was found is read again under the tenant's policy, which has the last word.
+    const found =
+      search === undefined
+        ? null
+        : await search.by.find({ ...viewer, agentId, archived, after, ...page, text: search.text });
+    if (found?.length === 0) return { items: [], nextCursor: null };
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectConversations(transaction, viewer.user)
+        .$if(found !== null, (query) => query.where("conversation.id", "in", found ?? []))
         .$if(agentId !== undefined, (query) => query.where("conversation.agent_id", "=", agentId ?? ""))
+        .$if(archived !== undefined, (query) =>
+          query.where("conversation.archived_at", archived === true ? "is not" : "is", null),
+        )
         .$if(after !== null, (query) => query.where(beyond("conversation.id", page.order, after ?? "")))
         .orderBy("conversation.id", page.order)
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => row.id, item: conversationRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: conversationRow });
   }
+
+  /** `null` when the viewer may not see it. Errors: `conversation_deleting`. */
+  async change(viewer: Viewer, conversationId: string, command: ChangeCommand): Promise<ConversationRow | null> {
+    return this.#database.transaction(viewer.tenantId, async (transaction) => {
+      const locked = await transaction
+        .selectFrom("signalbox.ownership")
+        .select("conversation_id")
+        .where("conversation_id", "=", conversationId)
+        .forUpdate()
+        .executeTakeFirst();
+      const find = selectConversations(transaction, viewer.user).where("conversation.id", "=", conversationId);
+      const before = locked === undefined ? undefined : await find.executeTakeFirst();
+      if (before === undefined) return null;
+      await changeConversation(transaction, { ...command, tenantId: viewer.tenantId, before: conversationRow(before) });
+      return conversationRow(await find.executeTakeFirstOrThrow());
+    });
+  }
+}
+
+export interface ChangeCommand {
+  readonly change: ConversationChange;
+  readonly actor: Actor;
+}
+
+async function changeConversation(
+  transaction: TenantTransaction,
+  command: ChangeCommand & { readonly tenantId: string; readonly before: ConversationRow },
+): Promise<void> {
+  const { before, tenantId, actor } = command;
+  if (before.deleteRequestedAtMs !== null) throw new PlatformError("conversation_deleting");
+  const { title, metadata, archived } = command.change;
+  const renamed = title !== undefined && title !== before.title;
+  const labelled = metadata !== undefined && canonicalJson(metadata) !== canonicalJson(before.metadata);
+  const moved = archived !== undefined && archived !== before.archived;
+  if (!renamed && !labelled && !moved) return;
+  await transaction
+    .updateTable("signalbox.conversation")
+    .set({
+      updated_at: clock(),
+      ...(renamed ? { title } : {}),
+      ...(labelled ? { metadata: JSON.stringify(metadata) } : {}),
+      ...(moved ? { archived_at: archived ? clock() : null } : {}),
+    })
+    .where("id", "=", before.conversationId)
+    .execute();
+  await writeAudit({
+    tenantId,
+    action: "conversation_changed",
+    actor: actorText(actor),
+    conversationId: before.conversationId,
+    facts: canonicalJson({
+      ...(renamed ? { title: true } : {}),
+      ...(labelled ? { metadata: true } : {}),
+      ...(moved ? { archived } : {}),
+    }),
+  }).execute(transaction);
 }
 
 async function insertConversation(
@@ -180,6 +265,8 @@ function selectConversations(transaction: TenantTransaction, user: string | null
       "conversation.last_sequence",
       "conversation.kept_sequence",
       "conversation.forked_from",
+      "conversation.archived_at",
+      "conversation.delete_requested_at",
       "conversation.created_at",
       "conversation.updated_at",
       "ownership.generation",
@@ -200,6 +287,8 @@ interface ConversationRecord {
   readonly last_sequence: number;
   readonly kept_sequence: number;
   readonly forked_from: string | null;
+  readonly archived_at: Date | null;
+  readonly delete_requested_at: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;
   readonly generation: number;
@@ -226,6 +315,8 @@ function conversationRow(row: ConversationRecord): ConversationRow {
     waitingFor: row.waiting_for,
     generation: row.generation,
     owner: row.owner,
+    archived: row.archived_at !== null,
+    deleteRequestedAtMs: row.delete_requested_at?.getTime() ?? null,
     createdAtMs: row.created_at.getTime(),
     updatedAtMs: row.updated_at.getTime(),
   };

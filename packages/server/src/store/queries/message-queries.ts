@@ -36,7 +36,8 @@ export class MessageQueries {
 
   /** A question and its answer stand together, in the order the questions were acknowledged. */
   async list(viewer: Viewer, conversationId: string, page: PageRequest): Promise<Page<MessageRow>> {
-    const after = page.cursor === null ? null : decodeNumberCursor(page.cursor);
+    const list = { name: "messages", ...viewer, order: page.order, filter: { conversationId } };
+    const after = decodeNumberCursor(page.cursor, list);
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectMessages(transaction, viewer.user)
         .where("message.conversation_id", "=", conversationId)
@@ -45,7 +46,7 @@ export class MessageQueries {
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => String(row.position), item: messageRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => String(row.position), item: messageRow });
   }
 }
 

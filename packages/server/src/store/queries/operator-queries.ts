@@ -100,8 +100,9 @@ export class OperatorQueries {
   }
 
   async holds(viewer: Viewer, page: PageRequest, filter: HoldFilter = {}): Promise<Page<HoldRow>> {
-    const after = page.cursor === null ? null : decodeCursor(page.cursor);
     const { conversationId, runId, state } = filter;
+    const list = { name: "holds", ...viewer, order: page.order, filter: { conversationId, runId, state } };
+    const after = decodeCursor(page.cursor, list);
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectHolds(transaction, viewer.user)
         .$if(conversationId !== undefined, (query) => query.where("hold.conversation_id", "=", conversationId ?? ""))
@@ -112,7 +113,7 @@ export class OperatorQueries {
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => row.id, item: holdRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: holdRow });
   }
 
   async stop(tenantId: string, stopId: string): Promise<StopRow | null> {
@@ -123,8 +124,9 @@ export class OperatorQueries {
   }
 
   async stops(tenantId: string, page: PageRequest, filter: StopFilter = {}): Promise<Page<StopRow>> {
-    const after = page.cursor === null ? null : decodeCursor(page.cursor);
     const { standing, kind, scope, subject } = filter;
+    const list = { name: "stops", tenantId, order: page.order, filter: { standing, kind, scope, subject } };
+    const after = decodeCursor(page.cursor, list);
     const rows = await this.#database.transaction(tenantId, (transaction) =>
       transaction
         .selectFrom("signalbox.stop as stop")
@@ -138,7 +140,7 @@ export class OperatorQueries {
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => row.id, item: stopRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: stopRow });
   }
 
   /** Everything that says why a run does not move; `null` for what the viewer may not see. */

@@ -1,5 +1,6 @@
 /** Keyset pages: a cursor names the last row of a page, so rows that come or go never shift the next one. */
-import { PlatformError } from "@signalbox/contract";
+import { createHash } from "node:crypto";
+import { canonicalJson, PlatformError } from "@signalbox/contract";
 
 export interface PageRequest {
   readonly limit: number;
@@ -13,44 +14,62 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-const CURSOR_VERSION = "1";
+/** What is listed, for whom, narrowed by what, in which order: a cursor goes on with exactly this list. */
+export interface List {
+  readonly name: string;
+  readonly tenantId: string;
+  readonly user?: string | null;
+  readonly order: PageRequest["order"];
+  readonly filter?: Readonly<Record<string, string | boolean | readonly string[] | null | undefined>>;
+}
+
+const CURSOR_VERSION = "2";
+const LIST_CHARS = 16;
 /** Ids and numbers: nothing a database could refuse. */
 const KEY = /^[\x21-\x7e]{1,64}$/;
 const NUMBER = /^-?[0-9]{1,15}$/;
 
-function encodeCursor(key: string): string {
-  return Buffer.from(`${CURSOR_VERSION}.${key}`, "utf8").toString("base64url");
+function encodeCursor(list: List, key: string): string {
+  return Buffer.from(`${CURSOR_VERSION}.${digestOf(list)}.${key}`, "utf8").toString("base64url");
 }
 
-/** Ends with `invalid_cursor` for anything this module did not make. */
-export function decodeCursor(cursor: string): string {
-  const text = Buffer.from(cursor, "base64url").toString("utf8");
-  const key = text.slice(CURSOR_VERSION.length + 1);
-  if (!text.startsWith(`${CURSOR_VERSION}.`) || !KEY.test(key) || encodeCursor(key) !== cursor) {
-    throw new PlatformError("invalid_cursor");
+function digestOf(list: List): string {
+  const { name, tenantId, user = null, order, filter = {} } = list;
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== null);
+  const text = canonicalJson([name, tenantId, user, order, Object.fromEntries(given)]);
+  return createHash("sha256").update(text).digest("hex").slice(0, LIST_CHARS);
+}
+
+/** `null` for the first page. Ends with `invalid_cursor` for anything that is no cursor of this very list. */
+export function decodeCursor(cursor: string | null, list: List): string | null {
+  if (cursor === null) return null;
+  const [, , ...rest] = Buffer.from(cursor, "base64url").toString("utf8").split(".");
+  const key = rest.join(".");
+  if (!KEY.test(key) || encodeCursor(list, key) !== cursor) {
+    throw new PlatformError("invalid_cursor", "The cursor is not one of this list, its filters and its order.", {
+      fields: [{ pointer: "cursor", detail: "is not one of this list" }],
+    });
   }
   return key;
 }
 
 /** The key of a list that is sorted by a number. */
-export function decodeNumberCursor(cursor: string): number {
-  const key = decodeCursor(cursor);
-  if (!NUMBER.test(key)) {
-    throw new PlatformError("invalid_cursor");
-  }
-  return Number(key);
+export function decodeNumberCursor(cursor: string | null, list: List): number | null {
+  const key = decodeCursor(cursor, list);
+  if (key !== null && !NUMBER.test(key)) throw new PlatformError("invalid_cursor");
+  return key === null ? null : Number(key);
 }
 
-/** `rows` holds one row more than `limit` when there is another page. */
+/** `rows` holds one row more than `page.limit` when there is another page. */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
-  limit: number,
+  page: { readonly limit: number; readonly list: List },
   shape: { readonly key: (row: Row) => string; readonly item: (row: Row) => Item },
 ): Page<Item> {
-  const shown = rows.slice(0, limit);
+  const shown = rows.slice(0, page.limit);
   const last = shown.at(-1);
   return {
     items: shown.map((row) => shape.item(row)),
-    nextCursor: rows.length > limit && last !== undefined ? encodeCursor(shape.key(last)) : null,
+    nextCursor: rows.length > page.limit && last !== undefined ? encodeCursor(page.list, shape.key(last)) : null,
   };
 }

@@ -73,8 +73,9 @@ export class RunQueries {
   }
 
   async list(viewer: Viewer, page: PageRequest, filter: RunFilter = {}): Promise<Page<RunRow>> {
-    const after = page.cursor === null ? null : decodeCursor(page.cursor);
     const { conversationId, states } = filter;
+    const list = { name: "runs", ...viewer, order: page.order, filter: { conversationId, states } };
+    const after = decodeCursor(page.cursor, list);
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectRuns(transaction, viewer.user)
         .$if(conversationId !== undefined, (query) => query.where("run.conversation_id", "=", conversationId ?? ""))
@@ -84,7 +85,7 @@ export class RunQueries {
         .limit(page.limit + 1)
         .execute(),
     );
-    return pageOf(rows, page.limit, { key: (row) => row.id, item: runRow });
+    return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: runRow });
   }
 }
 

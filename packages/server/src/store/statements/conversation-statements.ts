@@ -1,6 +1,7 @@
 /** Fragments of the queries over `signalbox.conversation as conversation`. */
 import { sql, type RawBuilder } from "kysely";
 import type { ConversationRow } from "../queries/conversation-queries.ts";
+import type { SearchRequest } from "../queries/conversation-search.ts";
 
 export interface ForkPlace {
   readonly tenantId: string;
@@ -42,4 +43,15 @@ export function queueOf(): RawBuilder<ConversationRow["queue"]> {
       from signalbox.run as queued
       where queued.conversation_id = conversation.id and queued.state = 'queued'
         and queued.consumed_at is null) as waiting), '[]'::json)`;
+}
+
+/** For the rest of this transaction. */
+export function boundStatement(limitMs: number): RawBuilder<unknown> {
+  return sql`select set_config('statement_timeout', ${String(limitMs)}, true)`;
+}
+
+export function findConversations(search: SearchRequest): RawBuilder<{ readonly found: readonly string[] }> {
+  const { tenantId, user, archived, agentId, text, after, order, limit } = search;
+  return sql`select signalbox.find_conversations(${tenantId}, ${user}, ${archived ?? null}, ${agentId ?? null}, ${text}, ${after},
+    ${order === "desc"}, ${limit + 1}) as found`;
 }

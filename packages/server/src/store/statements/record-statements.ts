@@ -12,6 +12,8 @@ export function call(name: string, parameterCount: number): RecordStatement {
 export const ANSWERING = call("answering", 3);
 export const ADMIT = call("admit_message", 29);
 export const REQUEST_CANCEL = call("request_cancel", 4);
+export const DELETE_CONVERSATION = call("delete_conversation", 4);
+export const ERASE_DELETED = call("erase_deleted", 1);
 
 export const CLAIM = call("claim", 3);
 export const RECLAIM = call("reclaim", 3);
