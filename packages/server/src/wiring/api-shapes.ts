@@ -41,10 +41,10 @@ export function answeringOf(row: RevisionRow & { readonly name: string }, pins: 
 }
 
 export function revisionOf(row: RevisionRow): AgentRevision {
-  const { model, instructions, tools, maxOutputTokens } = createAgentSchema.parse(row.definition);
+  const { model, instructions, tools, maxOutputTokens, whenBusy } = createAgentSchema.parse(row.definition);
   const { agentId, revision, runtime } = row;
   const createdAt = timeOf(row.createdAtMs);
-  return { agentId, revision, runtime, model, instructions, tools, maxOutputTokens, createdAt };
+  return { agentId, revision, runtime, model, instructions, tools, maxOutputTokens, whenBusy, createdAt };
 }
 
 export function conversationOf(row: ConversationRow): StoredConversation {
