@@ -159,7 +159,7 @@ function context(url: string, transcript: MemoryTranscript): SessionContext {
     snapshotHash: "",
     slotToken: "bench",
     gates: { model: url, tool: `${url}/mcp` },
-    continuity: { rung: "fresh", leaf: null, history: [] },
+    continuity: { rung: "fresh", leaf: null, finalized: null, history: [] },
     transcript: transcript.log(),
     newItemId: () => makeId("item", uuidV7Bytes(Date.now(), randomBytes(10))),
     onLost: (code, detail) => {

@@ -240,6 +240,7 @@ it("pins the closed lists of words", () => {
     "tool_called",
     "tool_denied",
     "tool_settled",
+    "transcript_adopted",
   ]);
 });
 

@@ -165,9 +165,16 @@ export const SESSION: SessionRequest = {
   snapshotHash: "h",
   rung: "native",
   leaf: "e0",
+  finalized: null,
   history: [],
 };
-export const STEP: StepRequest = { runId: "run_1", turnId: "trn_1", parts: ["hello"], continueReason: null };
+export const STEP: StepRequest = {
+  runId: "run_1",
+  turnId: "trn_1",
+  parts: ["hello"],
+  continueReason: null,
+  recovery: null,
+};
 export const GATES = { modelUrl: "http://gates/model", toolUrl: "http://gates/mcp", recordUrl: "http://gates" };
 
 /** A pool and one scripted worker. */

@@ -26,11 +26,22 @@ describe("one message on one process", () => {
   });
 
   it("does not go on for ever when it kills every process that drives it", async () => {
-    for (const everyCall of ["open_model_call", "append_transcript"]) {
-      const report = await simulate({ seed: 1, scenario: { fault: { everyCall, fate: "crash_after" } } });
+    const faults = [
+      { everyCall: "open_model_call", fate: "crash_after" },
+      { everyCall: "append_transcript", fate: "crash_before" },
+    ] as const;
+    for (const fault of faults) {
+      const report = await simulate({ seed: 1, scenario: { fault } });
       expect(report.violations).toEqual([]);
       expect(endings(report)).toEqual(["failed retries_exhausted"]);
     }
+  });
+
+  it("comes to its end when each process dies right after it has kept something: the next one goes on from there", async () => {
+    const fault = { everyCall: "append_transcript", fate: "crash_after" } as const;
+    const report = await simulate({ seed: 1, scenario: { fault } });
+    expect(report.violations).toEqual([]);
+    expect(endings(report)).toEqual(["completed answered"]);
   });
 });
 

@@ -71,6 +71,12 @@ proves("INV-11", {
   ...inEveryHistory("INV-11"),
 });
 
+proves("INV-17", {
+  title: "what the next turn continues from says what people see, whoever went on with a turn",
+  sabotages: ["tail_not_dropped"],
+  ...inEveryHistory("INV-17"),
+});
+
 proves("INV-20", {
   title: "after an acknowledged cancel no call of the run is authorised",
   sabotages: ["intent_after_cancel"],

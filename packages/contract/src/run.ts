@@ -173,6 +173,7 @@ export const AUDIT_ACTIONS = [
   "run_admitted",
   "run_started",
   "run_recovered",
+  "transcript_adopted",
   "run_cancel_requested",
   "run_suspended",
   "run_resumed",

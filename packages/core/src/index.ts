@@ -27,6 +27,7 @@ export type {
 } from "./ports/admission-record.ts";
 export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
 export type {
+  CallOutcome,
   GateRecord,
   HoldRecord,
   HoldRequest,
@@ -46,9 +47,11 @@ export type { LiveChannel, LiveSignal, LiveSubscription } from "./ports/live.ts"
 export type {
   Claim,
   ClaimRequest,
+  ClosedItem,
   Conclusion,
   Finalization,
   Held,
+  Inheritance,
   Ownership,
   OwnershipRecord,
   ProcessRecord,
@@ -71,6 +74,7 @@ export type { Log } from "./ports/telemetry.ts";
 export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
 export type { Batch, UpkeepRecord } from "./ports/upkeep-record.ts";
 export type {
+  Recovery,
   Seat,
   SessionRequest,
   StepOutput,

@@ -5,13 +5,15 @@
  */
 import type { SDKMessage, SDKResultMessage, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { PlatformError, wellFormed, type ErrorCode } from "@signalbox/contract";
-import type {
-  CheckpointHeader,
-  EngineSession,
-  SessionContext,
-  StepEvent,
-  StepInput,
-  StepResult,
+import {
+  compareShown,
+  type CheckpointHeader,
+  type EngineSession,
+  type SessionContext,
+  type ShownItem,
+  type StepEvent,
+  type StepInput,
+  type StepResult,
 } from "@signalbox/worker";
 import type { Engine } from "./engine.ts";
 import { LIMITS } from "./limits.ts";
@@ -21,6 +23,7 @@ import { settlesWithin } from "./time-limit.ts";
 import type { TranscriptMirror } from "./transcript-mirror.ts";
 import { keepsPartial, stepResultOf, type StepFailure } from "./turn-outcome.ts";
 import { Turn } from "./turn.ts";
+import type { UnfinishedTurn } from "./unfinished-turn.ts";
 
 /** Form of the stored transcript: one entry per row of the engine's own. */
 const SCHEMA_VERSION = 1;
@@ -40,6 +43,8 @@ export interface SessionParts {
   readonly directory: string;
   /** Earlier messages that go along with the next one. */
   readonly unanswered: readonly string[];
+  /** The turn to go on with; its first step does. */
+  readonly unfinished: UnfinishedTurn | null;
 }
 
 export class ClaudeSession implements EngineSession {
@@ -78,8 +83,11 @@ export class ClaudeSession implements EngineSession {
     if (this.#turn !== null) {
       throw new PlatformError("internal", "The session is running a step already.");
     }
-    const texts = [...this.#unanswered, ...(input.kind === "message" ? input.parts : [input.reason])];
     const turn = new Turn({ newItemId: () => this.#parts.context.newItemId(), emit });
+    if (input.kind === "recover") {
+      return this.#recover(turn, input.shown, signal);
+    }
+    const texts = [...this.#unanswered, ...(input.kind === "message" ? input.parts : [input.reason])];
     const spoken = texts.map((text) => wellFormed(text)).filter((text) => text.trim() !== "");
     if (this.#loss !== null) {
       turn.fail(this.#loss);
@@ -92,6 +100,26 @@ export class ClaudeSession implements EngineSession {
       return this.#run(turn, this.#messageOf(input.turnId, spoken), signal);
     }
     return stepResultOf({ result: null, facts: turn.translation.facts(), stop: turn.stop, leaf: null });
+  }
+
+  /** Goes on with the turn at the end of the transcript, which the engine begins by itself when it has started. */
+  async #recover(turn: Turn, shown: readonly ShownItem[], signal: AbortSignal): Promise<StepResult> {
+    const { unfinished, mirror, context } = this.#parts;
+    if (unfinished === null || this.#stepCount > 0) {
+      throw new PlatformError("internal", "The session was not opened to go on with a turn.");
+    }
+    this.#stepCount += 1;
+    const { gone, unseen } = compareShown(unfinished.said, shown);
+    await turn.emitAll([
+      ...gone.map(({ itemId }) => ({ type: "text.retracted", itemId, cause: "not_continued" }) as const),
+      ...unseen.map(({ kind, text }) => ({ type: `${kind}.completed`, itemId: context.newItemId(), text }) as const),
+    ]);
+    if (unfinished.answer !== null) {
+      const { text: answer, stopReason, servedModel } = unfinished.answer;
+      return { outcome: "done", answer, stopReason, servedModel, leaf: mirror.leaf, error: null };
+    }
+    const result = await this.#run(turn, null, signal);
+    return { ...result, leaf: mirror.leaf };
   }
 
   async checkpoint(): Promise<CheckpointHeader> {
@@ -141,7 +169,8 @@ export class ClaudeSession implements EngineSession {
     await removePrivateDirectories(directory);
   }
 
-  async #run(turn: Turn, message: SDKUserMessage, signal: AbortSignal): Promise<StepResult> {
+  /** Without a message the engine goes on by itself. */
+  async #run(turn: Turn, message: SDKUserMessage | null, signal: AbortSignal): Promise<StepResult> {
     const { engine, mirror } = this.#parts;
     const leafBefore = mirror.leaf;
     const onAbort = (): void => {
@@ -152,8 +181,10 @@ export class ClaudeSession implements EngineSession {
     signal.addEventListener("abort", onAbort, { once: true });
     mirror.openTurn();
     try {
-      engine.send(message);
-      const result = await this.#listen(turn, message.uuid);
+      if (message !== null) {
+        engine.send(message);
+      }
+      const result = await this.#listen(turn, message?.uuid);
       mirror.closeTurn();
       turn.end();
       await turn.emitAll(turn.translation.end(keepsPartial(turn.stop)));

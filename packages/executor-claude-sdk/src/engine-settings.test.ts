@@ -9,6 +9,7 @@ const plan = {
   leaf: null,
   sizeBytes: 0,
   unanswered: [],
+  unfinished: null,
 };
 const guard = { names: new Set<string>(), isOpen: () => true };
 

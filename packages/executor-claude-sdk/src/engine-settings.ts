@@ -24,7 +24,7 @@ export function engineOptions(settings: EngineSettings): Options {
   const { snapshot } = context;
   return {
     cwd: directories.work,
-    env: environmentOf(context, directories),
+    env: { ...environmentOf(context, directories), ...(goesOn(plan) ? GOES_ON : {}) },
     // In full, as the agent names it: the gate maps it. The engine sends any `provider/model` as it is.
     model: snapshot.model,
     ...(plan.rows.size > 0 ? { resume: plan.sessionId } : { sessionId: plan.sessionId }),
@@ -79,6 +79,13 @@ function environmentOf(context: SessionContext, directories: PrivateDirectories)
     ...(speaksAnthropic(snapshot) ? { MAX_THINKING_TOKENS: String(thinkingTokens(snapshot)) } : PLAIN_WIRE),
   };
 }
+
+/** Whether the engine is to go on with the turn at the end of its transcript, without a message. */
+function goesOn(plan: TranscriptPlan): boolean {
+  return plan.unfinished !== null && plan.unfinished.answer === null;
+}
+
+const GOES_ON = { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" } as const;
 
 /** No traffic but to the gates, no background work, no second way of asking a model. */
 const QUIET = {

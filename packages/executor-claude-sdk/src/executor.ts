@@ -101,6 +101,7 @@ async function openSession(opening: Opening): Promise<EngineSession> {
     mirror,
     directory: directories.root,
     unanswered: plan.unanswered,
+    unfinished: plan.unfinished,
   });
   session = opened;
   if (toolNames.size > 0 && (await engine.toolServerStatus(TOOL_SERVER)) !== "connected") {

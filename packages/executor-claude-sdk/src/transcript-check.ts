@@ -16,31 +16,42 @@ export type Damage =
   | "result without call"
   | "unfinished turn";
 
-const ENDINGS: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_tokens", "refusal"]);
+export const ENDINGS: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_tokens", "refusal"]);
 const INTERRUPTED = "[Request interrupted by user";
 
-interface LinkedRow extends TranscriptRow {
+export interface LinkedRow extends TranscriptRow {
   readonly uuid: string;
   readonly parentUuid: string | null;
 }
 
 export function damageOf(rows: readonly TranscriptRow[]): Damage {
+  const { damage, upwards } = examine(rows);
+  return damage || (endsWell(upwards) ? "" : "unfinished turn");
+}
+
+/** The same for a transcript whose last turn is still to be gone on with. */
+export function damageBefore(rows: readonly TranscriptRow[]): Damage {
+  return examine(rows).damage;
+}
+
+/** `upwards` are the rows from the last one to the first. */
+function examine(rows: readonly TranscriptRow[]): { readonly damage: Damage; readonly upwards: readonly LinkedRow[] } {
   const byId = new Map<string, LinkedRow>();
   for (const row of rows.filter((each) => isLinked(each))) {
     const known = byId.get(row.uuid);
     if (known !== undefined && known.parentUuid !== row.parentUuid) {
-      return "conflicting row";
+      return { damage: "conflicting row", upwards: [] };
     }
     byId.set(row.uuid, known ?? row);
   }
   const linked = [...byId.values()];
   const leaf = linked.at(-1);
   if (leaf === undefined) {
-    return "empty";
+    return { damage: "empty", upwards: [] };
   }
   const chain = chainTo(leaf, byId);
   if (chain === null) {
-    return "missing row";
+    return { damage: "missing row", upwards: [] };
   }
   // What was compacted is no longer sent to the model; only what came after it has to hold together.
   const current = linked.slice(
@@ -49,10 +60,10 @@ export function damageOf(rows: readonly TranscriptRow[]): Damage {
       linked.findLastIndex((row) => isCompaction(row)),
     ),
   );
-  return branchDamage(current, chain) || callDamage(linked, current) || (endsWell([...chain]) ? "" : "unfinished turn");
+  return { damage: branchDamage(current, chain) || callDamage(linked, current), upwards: [...chain] };
 }
 
-function isLinked(row: TranscriptRow): row is LinkedRow {
+export function isLinked(row: TranscriptRow): row is LinkedRow {
   return row.uuid !== undefined && row.parentUuid !== undefined && row.isSidechain !== true;
 }
 
@@ -98,14 +109,14 @@ function callDamage(all: readonly LinkedRow[], current: readonly LinkedRow[]): D
   return current.some((row) => resultsOf(row).some((id) => !calls.has(id))) ? "result without call" : "";
 }
 
-function callsOf(row: TranscriptRow): readonly string[] {
+export function callsOf(row: TranscriptRow): readonly string[] {
   if (row.type !== "assistant") {
     return [];
   }
   return blocksOf(row).flatMap((block) => (block.type === "tool_use" ? [block.id ?? ""] : []));
 }
 
-function resultsOf(row: TranscriptRow): readonly string[] {
+export function resultsOf(row: TranscriptRow): readonly string[] {
   return blocksOf(row).flatMap((block) => (block.type === "tool_result" ? [block.tool_use_id ?? ""] : []));
 }
 

@@ -24,7 +24,6 @@ beforeEach(() => {
         }
         appended.push(...entries);
       },
-      load: async () => [],
     },
     sessionId: "s1",
     leaf: null,

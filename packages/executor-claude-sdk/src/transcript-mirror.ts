@@ -14,7 +14,7 @@ export interface MirrorKey {
 }
 
 export interface MirrorOptions {
-  readonly log: TranscriptLog;
+  readonly log: Pick<TranscriptLog, "append">;
   readonly sessionId: string;
   readonly leaf: string | null;
   readonly sizeBytes: number;

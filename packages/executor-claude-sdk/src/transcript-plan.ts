@@ -11,6 +11,7 @@ import { seedTranscript } from "./seeded-transcript.ts";
 import { uuidFrom } from "./stable-id.ts";
 import { damageOf } from "./transcript-check.ts";
 import { entryOf, rowOf, type TranscriptRow } from "./transcript-row.ts";
+import { repairTurn, type UnfinishedTurn } from "./unfinished-turn.ts";
 
 /** The engine's name for the directory of its transcripts; fixed, so that it does not depend on where a worker runs. */
 export const PROJECT_NAME = "signalbox";
@@ -24,6 +25,8 @@ export interface TranscriptPlan {
   readonly sizeBytes: number;
   /** Earlier messages that go along with the next one. */
   readonly unanswered: readonly string[];
+  /** The turn that the session goes on with, on the rung `repaired`. */
+  readonly unfinished: UnfinishedTurn | null;
 }
 
 /**
@@ -32,7 +35,10 @@ export interface TranscriptPlan {
  */
 export async function planTranscript(context: SessionContext): Promise<TranscriptPlan> {
   const { rung, leaf } = context.continuity;
-  if (rung === "native" || rung === "repaired") {
+  if (rung === "repaired") {
+    return repaired(context);
+  }
+  if (rung === "native") {
     return resumed(await context.transcript.load(), leaf);
   }
   const sessionId = uuidFrom("session", context.conversationId, String(context.generation));
@@ -54,38 +60,89 @@ const NOTHING = {
   leaf: null,
   sizeBytes: 0,
   unanswered: [],
+  unfinished: null,
 } as const;
 const SAFE_STREAM = /^[\w-]+(\/[\w-]+)*$/;
 
-function resumed(entries: readonly TranscriptEntry[], leaf: string | null): TranscriptPlan {
+interface Read {
+  readonly sessionId: string;
+  readonly entries: readonly TranscriptEntry[];
+}
+
+/** The entries of the session that the transcript ends in: a rebuilt one begins after the rows of the one it replaced. */
+function readSession(entries: readonly TranscriptEntry[], leaf: string | null): Read {
   const last = entries.findLast((entry) => entry.stream === "");
   if (last === undefined || last.entryId !== leaf) {
     throw new PlatformError("transcript_corrupt", "The transcript does not end where the history says it does.");
   }
-  const sessionId = rowOf(last).sessionId;
+  const { sessionId } = rowOf(last);
   if (sessionId === undefined) {
     throw new PlatformError("transcript_corrupt", "The transcript does not name its session.");
   }
+  const own = entries.filter((entry) => {
+    const of = rowOf(entry).sessionId;
+    return of === undefined || of === sessionId;
+  });
+  return { sessionId, entries: own };
+}
+
+function rowsByStream(entries: readonly TranscriptEntry[]): Map<string, TranscriptRow[]> {
   const rows = new Map<string, TranscriptRow[]>();
-  let sizeBytes = 0;
   for (const entry of entries) {
-    const row = rowOf(entry);
-    // A rebuilt session begins after the rows of the one it replaced.
-    if (row.sessionId === undefined || row.sessionId === sessionId) {
-      if (entry.stream !== "" && !SAFE_STREAM.test(entry.stream)) {
-        throw new PlatformError("transcript_corrupt", "A stream of the transcript has a name it cannot have.");
-      }
-      const stream = rows.get(entry.stream) ?? [];
-      stream.push(row);
-      rows.set(entry.stream, stream);
-      sizeBytes += entry.body.length;
+    if (entry.stream !== "" && !SAFE_STREAM.test(entry.stream)) {
+      throw new PlatformError("transcript_corrupt", "A stream of the transcript has a name it cannot have.");
     }
+    const stream = rows.get(entry.stream) ?? [];
+    stream.push(rowOf(entry));
+    rows.set(entry.stream, stream);
   }
+  return rows;
+}
+
+function sizeOf(entries: readonly TranscriptEntry[]): number {
+  return entries.reduce((sum, entry) => sum + entry.body.length, 0);
+}
+
+function resumed(all: readonly TranscriptEntry[], leaf: string | null): TranscriptPlan {
+  const { sessionId, entries } = readSession(all, leaf);
+  const rows = rowsByStream(entries);
   const damage = damageOf(rows.get("") ?? []);
   if (damage !== "") {
     throw new PlatformError("transcript_corrupt", `The transcript is not whole: ${damage}.`);
   }
-  return { sessionId, rows, leaf, sizeBytes, unanswered: [] };
+  return { sessionId, rows, leaf, sizeBytes: sizeOf(entries), unanswered: [], unfinished: null };
+}
+
+/** Makes the turn at the end whole, in the record first. */
+async function repaired(context: SessionContext): Promise<TranscriptPlan> {
+  const { leaf, finalized } = context.continuity;
+  const all = await context.transcript.load();
+  const { sessionId, entries } = readSession(all, leaf);
+  const place = all.findLastIndex((entry) => entry.stream === "" && entry.entryId === finalized);
+  if (finalized !== null && place < 0) {
+    throw new PlatformError("transcript_corrupt", "The transcript lacks the entry its turn began behind.");
+  }
+  const finished = new Set(all.slice(0, place + 1));
+  const mainRows = (isOfTurn: boolean): readonly TranscriptRow[] =>
+    entries.filter((entry) => entry.stream === "" && finished.has(entry) !== isOfTurn).map((entry) => rowOf(entry));
+  const turn = await repairTurn(mainRows(false), mainRows(true), (ids) => context.transcript.outcomes(ids));
+  const added: TranscriptEntry[] = [];
+  for (const row of turn.added) {
+    added.push(entryOf(row, "", added.at(-1)?.entryId ?? turn.keptId));
+  }
+  if (turn.isCut || added.length > 0) {
+    await context.transcript.replaceTail(turn.keptId, added);
+  }
+  const rows: Map<string, readonly TranscriptRow[]> = rowsByStream(entries);
+  rows.set("", turn.rows);
+  return {
+    sessionId,
+    rows,
+    leaf: added.at(-1)?.entryId ?? turn.keptId,
+    sizeBytes: sizeOf(entries) + sizeOf(added),
+    unanswered: [],
+    unfinished: turn,
+  };
 }
 
 async function rebuilt(context: SessionContext, sessionId: string): Promise<TranscriptPlan> {
@@ -102,7 +159,8 @@ async function rebuilt(context: SessionContext, sessionId: string): Promise<Tran
     sessionId,
     rows: new Map([["", rows]]),
     leaf: entries.at(-1)?.entryId ?? null,
-    sizeBytes: entries.reduce((sum, entry) => sum + entry.body.length, 0),
+    sizeBytes: sizeOf(entries),
     unanswered,
+    unfinished: null,
   };
 }

@@ -11,6 +11,7 @@ export interface ContentBlock {
   readonly id?: string;
   readonly name?: string;
   readonly text?: string;
+  readonly thinking?: string;
   readonly tool_use_id?: string;
 }
 
@@ -24,6 +25,7 @@ export interface TranscriptRow {
   readonly isApiErrorMessage?: boolean;
   readonly message?: {
     readonly id?: string;
+    readonly model?: string;
     readonly stop_reason?: string | null;
     readonly content?: string | readonly ContentBlock[];
   };

@@ -10,9 +10,14 @@ import { isCutOff, type ModelCaller } from "./model-caller.ts";
 import type { StepScope } from "./step-scope.ts";
 import type { TranscriptSaver } from "./transcript-saver.ts";
 
+/** Puts other messages in place of all there are: a turn that is gone on with, without what was torn off. */
+export interface Replacement {
+  readonly instead: readonly Message[];
+}
+
 const State = Annotation.Root({
-  messages: Annotation<readonly Message[]>({
-    reducer: (before, added) => [...before, ...added],
+  messages: Annotation<readonly Message[], readonly Message[] | Replacement>({
+    reducer: (before, added) => ("instead" in added ? added.instead : [...before, ...added]),
     default: () => [],
   }),
 });

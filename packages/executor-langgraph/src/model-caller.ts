@@ -50,7 +50,8 @@ export class ModelCaller {
 
   /** The message as the state keeps it. */
   stored(message: ModelMessage): Message {
-    return { role: "assistant", content: message.content, model: this.#model };
+    const { content, stopReason, servedModel } = message;
+    return { role: "assistant", content, model: this.#model, stopReason, servedModel };
   }
 }
 

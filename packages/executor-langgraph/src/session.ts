@@ -4,17 +4,20 @@ import { setImmediate as turnOfEventLoop } from "node:timers/promises";
 import { GraphRecursionError } from "@langchain/langgraph";
 import { PlatformError, wellFormed } from "@signalbox/contract";
 import {
+  compareShown,
   ModelClient,
   ToolClient,
   type CheckpointHeader,
   type DeliveredInput,
   type EngineSession,
   type GateConnections,
+  type ModelMessage,
   type SessionContext,
   type StepInput,
   type StepResult,
   type TranscriptEntry,
 } from "@signalbox/worker";
+import { upTo } from "./entries-up-to.ts";
 import { buildGraph, type AgentGraph, type GraphParts } from "./graph.ts";
 import { textOf, userMessage, type Message } from "./message.ts";
 import { isCutOff, ModelCaller } from "./model-caller.ts";
@@ -22,6 +25,7 @@ import type { Emit } from "./spoken-message.ts";
 import { STATE_SCHEMA_VERSION } from "./state-entry.ts";
 import { StepScope } from "./step-scope.ts";
 import { TranscriptSaver } from "./transcript-saver.ts";
+import { beginOfTurn, repairedTurn, saidIn, type UnfinishedTurn } from "./unfinished-turn.ts";
 
 const SALT_BYTES = 6;
 /** Calls of one message that run at the same time. */
@@ -38,10 +42,13 @@ export interface SessionParts {
 /** Opens a session on the rung the platform found. Rejects with `transcript_corrupt` when it cannot go on from there. */
 export async function openSession(context: SessionContext, parts: SessionParts): Promise<EngineSession> {
   const session = new LanggraphSession(context, parts);
-  const { rung, leaf, history } = context.continuity;
+  const { rung, leaf, finalized, history } = context.continuity;
   if ((rung === "native" || rung === "repaired") && leaf !== null) {
     const entries = upTo(leaf, await context.transcript.load());
     readable(() => session.resume(entries));
+    if (rung === "repaired") {
+      readable(() => session.findTurn(finalized === null ? [] : upTo(finalized, entries)));
+    }
   } else if (rung === "rebuilt") {
     session.seed(history.map(({ role, text }) => ({ role, content: [{ type: "text", text: wellFormed(text) }] })));
   }
@@ -58,15 +65,13 @@ class LanggraphSession implements EngineSession {
   #scope: StepScope | null = null;
   /** Messages a rebuilt session starts with; they enter the state with the first input. */
   #seed: readonly Message[] = [];
+  /** Where the turn begins that is to be gone on with. */
+  #turnBegin = 0;
 
   constructor(context: SessionContext, parts: SessionParts) {
     this.#context = context;
     const { slotToken, gates, snapshot } = context;
-    this.#saver = new TranscriptSaver({
-      logOf: () => context.transcript,
-      salt: randomBytes(SALT_BYTES).toString("base64url"),
-      keep: "newest",
-    });
+    this.#saver = this.#newSaver();
     this.#model = new ModelCaller(new ModelClient(parts.connections, gates.model, slotToken), snapshot);
     this.#graphParts = {
       model: this.#model,
@@ -91,6 +96,14 @@ class LanggraphSession implements EngineSession {
     this.#saver.load(this.#context.conversationId, entries);
   }
 
+  /** `finished` are the entries up to the end of the turn before. Throws when there is no turn to go on with. */
+  findTurn(finished: readonly TranscriptEntry[]): void {
+    const { conversationId } = this.#context;
+    const before = this.#newSaver();
+    before.load(conversationId, finished);
+    this.#turnBegin = beginOfTurn(this.#messages(), messagesOf(before, conversationId));
+  }
+
   seed(messages: readonly Message[]): void {
     this.#seed = messages;
   }
@@ -99,7 +112,15 @@ class LanggraphSession implements EngineSession {
     // The slot is the same and its row says which generation it is bound to: nothing here carries the number.
   }
 
-  async step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
+  step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
+    return input.kind === "recover" ? this.#recover(input, emit, signal) : this.#begin(input, emit, signal);
+  }
+
+  async #begin(
+    input: Exclude<StepInput, { readonly kind: "recover" }>,
+    emit: Emit,
+    signal: AbortSignal,
+  ): Promise<StepResult> {
     const scope = new StepScope({ emit, signal, newItemId: () => this.#context.newItemId() });
     const messages = [
       ...this.#seed,
@@ -107,20 +128,78 @@ class LanggraphSession implements EngineSession {
     ];
     const before = { leaf: this.leaf, count: this.#messages().length };
     const taken = (): boolean => this.#messages().length > before.count;
-    this.#scope = scope;
     this.#saver.hold();
+    const result = await this.#within(scope, {
+      work: async () => {
+        await this.#run([...this.#messages(), ...messages], { messages }, scope);
+        this.#seed = [];
+      },
+      untaken: () => (taken() ? [] : messages),
+    });
+    return { ...result, leaf: this.leaf === before.leaf ? null : this.leaf };
+  }
+
+  /** Goes on with the turn that another worker left; its message is in the state already. */
+  async #recover(
+    input: Extract<StepInput, { readonly kind: "recover" }>,
+    emit: Emit,
+    signal: AbortSignal,
+  ): Promise<StepResult> {
+    const scope = new StepScope({ emit, signal, newItemId: () => this.#context.newItemId() });
+    const result = await this.#within(scope, {
+      work: async () => {
+        const turn = await this.#repaired();
+        const { gone, unseen } = compareShown(saidIn(turn.messages.slice(turn.begin)), input.shown);
+        for (const { itemId } of gone) {
+          await scope.emit({ type: "text.retracted", itemId, cause: "not_continued" });
+        }
+        for (const { kind, text } of unseen) {
+          await scope.emit({ type: `${kind}.completed`, itemId: this.#context.newItemId(), text });
+        }
+        if (turn.answer === null) {
+          await this.#run(turn.messages, null, scope);
+        } else {
+          scope.answer = answerOf(turn.answer);
+        }
+      },
+      untaken: () => [],
+    });
+    // What was there before this step is of its turn as well.
+    return { ...result, leaf: this.leaf };
+  }
+
+  /** The state with every call answered and nothing torn at its end; durable when it had to be changed. */
+  async #repaired(): Promise<UnfinishedTurn> {
+    const graph = this.#graph();
+    const place = this.#place();
+    const state = await graph.getState(place);
+    if (state.tasks.some((each) => each.name === "tools")) {
+      await graph.updateState(place, { messages: [] }, "tools");
+    }
+    const before = this.#messages();
+    const turn = await repairedTurn(before, this.#turnBegin, (ids) => this.#context.transcript.outcomes(ids));
+    const goesOn = turn.answer !== null || (await graph.getState(place)).next.join() === "model";
+    if (turn.messages.length !== before.length || !goesOn) {
+      await graph.updateState(place, { messages: { instead: turn.messages } }, "tools");
+    }
+    return turn;
+  }
+
+  /** The frame of every step: whatever its work ends with is a result. */
+  async #within(
+    scope: StepScope,
+    step: { readonly work: () => Promise<void>; readonly untaken: () => readonly Message[] },
+  ): Promise<StepResult> {
+    this.#scope = scope;
     try {
-      await this.#run(messages, scope);
-      this.#seed = [];
-      return this.#withLeaf(answered(scope), before.leaf);
+      await step.work();
+      return answered(scope);
     } catch (thrown) {
       this.#saver.release();
       const told = cancelOf(thrown);
-      const result =
-        scope.signal.aborted || told !== null
-          ? { ...(await this.#interrupted(scope, taken() ? [] : messages)), error: scope.signal.aborted ? null : told }
-          : await this.#failed(thrown, scope);
-      return this.#withLeaf(result, before.leaf);
+      return scope.signal.aborted || told !== null
+        ? { ...(await this.#interrupted(scope, step.untaken())), error: scope.signal.aborted ? null : told }
+        : await this.#failed(thrown, scope);
     } finally {
       scope.close();
       this.#saver.release();
@@ -146,22 +225,23 @@ class LanggraphSession implements EngineSession {
     await this.#saver.idle(this.#context.conversationId);
   }
 
-  async #run(messages: readonly Message[], scope: StepScope): Promise<void> {
-    const all = [...this.#messages(), ...messages];
+  /** `all` is what the model is asked with first: the state, and what `input` adds to it. */
+  async #run(
+    all: readonly Message[],
+    input: { readonly messages: readonly Message[] } | null,
+    scope: StepScope,
+  ): Promise<void> {
     await scope.askAhead(all.length, () => this.#model.call(all, scope, scope.signal));
     for (let turns = 0; turns < TURNS_UNTIL_SENT; turns += 1) {
       await turnOfEventLoop();
     }
-    await this.#graph().invoke(
-      { messages },
-      {
-        ...this.#place(),
-        durability: "sync",
-        signal: scope.signal,
-        recursionLimit: this.#recursionLimit,
-        maxConcurrency: CALLS_AT_ONCE_MAX,
-      },
-    );
+    await this.#graph().invoke(input, {
+      ...this.#place(),
+      durability: "sync",
+      signal: scope.signal,
+      recursionLimit: this.#recursionLimit,
+      maxConcurrency: CALLS_AT_ONCE_MAX,
+    });
   }
 
   /**
@@ -228,8 +308,12 @@ class LanggraphSession implements EngineSession {
 
   /** The messages of the newest checkpoint. */
   #messages(): readonly Message[] {
-    // The channel is written by this graph alone.
-    return (this.#saver.newestValue(this.#context.conversationId, "messages") ?? []) as readonly Message[];
+    return messagesOf(this.#saver, this.#context.conversationId);
+  }
+
+  #newSaver(): TranscriptSaver {
+    const salt = randomBytes(SALT_BYTES).toString("base64url");
+    return new TranscriptSaver({ logOf: () => this.#context.transcript, salt, keep: "newest" });
   }
 
   #place() {
@@ -241,10 +325,6 @@ class LanggraphSession implements EngineSession {
       throw new PlatformError("engine_failed", "A node ran outside of a step.");
     }
     return this.#scope;
-  }
-
-  #withLeaf(result: StepResult, leafBefore: string | null): StepResult {
-    return { ...result, leaf: this.leaf === leafBefore ? null : this.leaf };
   }
 }
 
@@ -271,6 +351,16 @@ function answered(scope: StepScope): StepResult {
         servedModel,
       }
     : { ...NO_RESULT, outcome: "done", answer, stopReason, servedModel };
+}
+
+function messagesOf(saver: TranscriptSaver, conversationId: string): readonly Message[] {
+  // The channel is written by the graph alone.
+  return (saver.newestValue(conversationId, "messages") ?? []) as readonly Message[];
+}
+
+/** An answer that is in the state already, as the model gave it. */
+function answerOf({ content, stopReason = "", servedModel = "" }: Message): ModelMessage {
+  return { content: content.filter((block) => block.type !== "tool_result"), stopReason, servedModel };
 }
 
 function failed(error: NonNullable<StepResult["error"]>, answer: string): StepResult {
@@ -304,13 +394,4 @@ function firstPlatformError(thrown: unknown): PlatformError | null {
   }
   const inner: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
   return inner.find((each) => each instanceof PlatformError) ?? null;
-}
-
-/** Entries up to the leaf. What an earlier opening of the same owner wrote after it belongs to a turn that is run again. */
-function upTo(leaf: string, entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
-  const end = entries.findIndex((entry) => entry.stream === "" && entry.entryId === leaf);
-  if (end < 0) {
-    throw new PlatformError("transcript_corrupt", "The transcript lacks the entry it should end with.");
-  }
-  return entries.slice(0, end + 1);
 }

@@ -822,6 +822,36 @@ CREATE OR REPLACE FUNCTION signalbox.admitted_before(p_known signalbox.idempoten
  STABLE
 RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).body_hash = p_body_hash) AND ((p_known).run_id IS NOT NULL)) THEN json_build_object('kind', 'replayed', 'messageId', (p_known).message_id, 'runId', (p_known).run_id, 'accepted', (p_known).accepted, 'position', (p_known)."position", 'cursor', (p_known).cursor, 'claim', NULL::unknown) ELSE json_build_object('code', 'idempotency_key_reused') END
 ;
+CREATE OR REPLACE FUNCTION signalbox.adopt_transcript(p_run signalbox.run, p_generation bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_position bigint;
+  v_from bigint := signalbox.orphaned_generation(p_run.conversation_id, p_generation);
+  v_leaf text;
+  v_count bigint;
+begin
+  select c.leaf_position into strict v_position from signalbox.conversation c
+  where c.id = p_run.conversation_id for no key update;
+  if v_from is not null and not exists (
+       select from signalbox.transcript_entry t
+       where t.conversation_id = p_run.conversation_id and t.position > v_position and t.generation = p_generation)
+  then
+    update signalbox.transcript_entry t set generation = p_generation
+    where t.conversation_id = p_run.conversation_id and t.position > v_position and t.generation = v_from
+      and not t.cut;
+    get diagnostics v_count = row_count;
+    perform signalbox.audit(p_run.tenant_id, 'transcript_adopted', p_run.actor, p_run.conversation_id, p_run.id,
+      p_generation, '{"entryCount":' || v_count || ',"fromGeneration":' || v_from || '}');
+  end if;
+  select t.entry_id into v_leaf from signalbox.transcript_entry t
+  where t.conversation_id = p_run.conversation_id and t.position > v_position and t.generation = p_generation
+    and t.stream = '' and not t.cut
+  order by t.position desc limit 1;
+  return v_leaf;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.answer_position(p_run signalbox.run)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -853,6 +883,34 @@ begin
     join signalbox.agent a on a.id = c.agent_id and a.tenant_id = p_tenant
     join signalbox.agent_revision r on r.agent_id = a.id and r.revision = a.revision
     where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_behind(p_token_hash text, p_behind text, p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
+  v_run signalbox.run := v_entry.run;
+  v_position bigint;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  perform from signalbox.conversation c where c.id = v_run.conversation_id for no key update;
+  select t.position into v_position
+  from signalbox.conversation c join signalbox.transcript_entry t on t.conversation_id = c.id
+  where c.id = v_run.conversation_id and t.stream = '' and t.entry_id = p_behind and not t.cut
+    and ((t.position > c.leaf_position and t.generation = v_run.generation)
+         or (t.position <= c.leaf_position and t.entry_id = c.leaf_entry))
+  order by t.position desc limit 1;
+  if not found then
+    return json_build_object('code', 'transcript_corrupt');
+  end if;
+  update signalbox.transcript_entry t set cut = true
+  where t.conversation_id = v_run.conversation_id and t.position > v_position and t.generation = v_run.generation
+    and not t.cut;
+  return signalbox.append_transcript(p_token_hash, p_kinds, p_entries, p_streams, p_bodies);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.append_events(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
@@ -1074,6 +1132,24 @@ begin
   return v_buried;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.call_outcomes(p_token_hash text, p_tool_uses text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
+  v_run signalbox.run := v_entry.run;
+begin
+  if v_entry.code is not null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  return json_build_object('outcomes', (
+    select coalesce(json_agg(json_build_object('toolUseId', t.tool_use_id, 'state', t.state, 'resultJson', t.result)
+                             order by t.proposed_at, t.ordinal), '[]')
+    from signalbox.tool_call t
+    where t.run_id = v_run.id and t.tool_use_id = any (p_tool_uses)));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.chain_start()
  RETURNS bytea
  LANGUAGE sql
@@ -1195,7 +1271,7 @@ begin
     'lastUserMessageAgeMs', signalbox.unix_ms(v_message.created_at) - signalbox.unix_ms(v_before.created_at),
     'lastUserSnippet', left(v_before.text, 400),
     'leaf', v_leaf, 'hasHistory', v_history, 'cancelRequested', p_run.cancel_requested_at is not null,
-    'visibleItems', v_visible, 'takenIn', signalbox.taken_in(p_run),
+    'ownedBefore', p_again, 'visibleItems', v_visible, 'takenIn', signalbox.taken_in(p_run),
     'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $function$
 ;
@@ -1275,6 +1351,22 @@ begin
   where m.run_id = p_run.id and m.state = 'executing' and not signalbox.process_lives(m.process);
   perform signalbox.lose_tool_call(t.id) from signalbox.tool_call t
   where t.run_id = p_run.id and t.state = 'executing' and not signalbox.process_lives(t.process);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.closed_items(p_run signalbox.run)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (
+    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1),
+                                               'text', last.data::json ->> 'text') order by last.sequence), '[]')
+    from (select distinct on (e.item_id) e.item_id, e.type, e.data, e.sequence
+          from signalbox.event e
+          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+          order by e.item_id, e.revision desc, e.sequence desc) as last
+    where last.type in ('text.completed', 'thinking.completed'));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.create_stop(p_tenant text, p_user text, p_stop text, p_kind text, p_scope text, p_subject text, p_reason text, p_actor text)
@@ -1414,6 +1506,29 @@ begin
   end if;
   return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id,
                            'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.drop_tail(p_conversation text, p_generation bigint)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_position bigint;
+begin
+  if not signalbox.hold_shared(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'drop_tail');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  perform from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation for no key update;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select c.leaf_position into strict v_position from signalbox.conversation c
+  where c.id = p_conversation for no key update;
+  update signalbox.transcript_entry t set cut = true
+  where t.conversation_id = p_conversation and t.position > v_position and t.generation = p_generation and not t.cut;
+  return json_build_object('kind', 'dropped');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.empty_parts(p_limit integer)
@@ -2470,6 +2585,18 @@ begin
   end case;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.orphaned_generation(p_conversation text, p_generation bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (
+    select max(t.generation)
+    from signalbox.conversation c join signalbox.transcript_entry t
+      on t.conversation_id = c.id and t.position > c.leaf_position
+    where c.id = p_conversation and not t.cut and t.generation < p_generation);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.over_limit(p_tenant text, p_conversation text, p_minute_limit integer, p_tenant_limit integer)
  RETURNS json
  LANGUAGE plpgsql
@@ -3362,6 +3489,38 @@ begin
     json_build_object('messageId', p_message, 'position', 0, 'mergedInto', v_target.id));
   perform signalbox.move_queue(p_conversation, v_run.position, p_generation);
   return json_build_object('kind', 'taken_in', 'sequence', signalbox.newest(p_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.take_over(p_conversation text, p_generation bigint, p_adopt boolean)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_open bigint;
+  v_leaf text;
+begin
+  if not signalbox.hold_shared(p_conversation, p_generation) then
+    perform signalbox.note_stale(p_conversation, null, p_generation, 'take_over');
+    return json_build_object('code', 'stale_generation');
+  end if;
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'running' and r.generation = p_generation for no key update;
+  if not found then
+    return json_build_object('code', 'stale_generation');
+  end if;
+  perform signalbox.close_lost_calls(v_run);
+  v_open := (select count(*) from signalbox.model_call m where m.run_id = v_run.id and m.state = 'executing')
+    + (select count(*) from signalbox.tool_call t where t.run_id = v_run.id and t.state = 'executing');
+  if p_adopt and v_open = 0 then
+    v_leaf := signalbox.adopt_transcript(v_run, p_generation);
+  end if;
+  return json_build_object(
+    'openCallCount', v_open,
+    'outcomeUnknown', exists (select from signalbox.tool_call t
+      where t.run_id = v_run.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown')),
+    'leaf', v_leaf,
+    'closedItems', signalbox.closed_items(v_run));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.taken_in(p_run signalbox.run)

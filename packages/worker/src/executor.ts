@@ -35,15 +35,42 @@ export interface TranscriptEntry {
   readonly body: Uint8Array;
 }
 
+/** What the ledger says of one tool call. */
+export interface CallOutcome {
+  readonly toolUseId: string;
+  /** `succeeded`, `failed`, `unknown`, `denied`, `withdrawn` … */
+  readonly state: string;
+  /** The MCP result; empty when there is none. */
+  readonly resultJson: string;
+}
+
 /** The record gate as an engine sees it. Authenticated and fenced by the session's slot. */
 export interface TranscriptLog {
+  /** What became of tool calls of this run, by the ids their model gave them; what the ledger does not have is left out. */
+  outcomes(toolUseIds: readonly string[]): Promise<readonly CallOutcome[]>;
   /**
    * Makes entries durable, in order. Resolves once they are committed. Rejects with `stale_generation` when the
    * session's owner no longer owns the conversation: the session must then end at once and write nothing more.
    */
   append(entries: readonly TranscriptEntry[]): Promise<void>;
+  /**
+   * The same, in place of what this turn has behind the entry `behind` of the main stream: a tail that cannot be
+   * continued is cut in the transaction that appends. One append, so it must fit into one message.
+   */
+  replaceTail(behind: string, entries: readonly TranscriptEntry[]): Promise<void>;
   /** What the current owner may continue from, in order. */
   load(): Promise<readonly TranscriptEntry[]>;
+}
+
+/** Where a session begins. */
+export interface Continuity {
+  readonly rung: Rung;
+  /** The last entry to go on from; on `repaired` it is of a turn that was not finished. */
+  readonly leaf: string | null;
+  /** On `repaired`, the last entry of the turns before; `null` when there is none. */
+  readonly finalized: string | null;
+  /** On `rebuilt`, what was said so far. */
+  readonly history: readonly HistoryEntry[];
 }
 
 /** All that an engine is given for one session: the agent, where to continue from, and the ways out. */
@@ -56,7 +83,7 @@ export interface SessionContext {
   /** The only credential an engine gets: API key of the model gate and bearer of the tool gate. */
   readonly slotToken: string;
   readonly gates: GateUrls;
-  readonly continuity: { readonly rung: Rung; readonly leaf: string | null; readonly history: readonly HistoryEntry[] };
+  readonly continuity: Continuity;
   readonly transcript: TranscriptLog;
   /** Makes an id for a new item (`itm_…`). */
   newItemId(): string;
@@ -70,7 +97,23 @@ export interface SessionContext {
 /** What a step begins with: a person's message, or the reason to go on with the turn without one. */
 export type StepInput =
   | { readonly kind: "message"; readonly turnId: string; readonly runId: string; readonly parts: readonly string[] }
-  | { readonly kind: "continue"; readonly turnId: string; readonly runId: string; readonly reason: string };
+  | { readonly kind: "continue"; readonly turnId: string; readonly runId: string; readonly reason: string }
+  | {
+      /** Goes on with the turn that the transcript ends in, on the rung `repaired`. */
+      readonly kind: "recover";
+      readonly turnId: string;
+      readonly runId: string;
+      readonly reason: string;
+      /** Items of the turn that readers see. `digest` is the SHA-256 (hex) of the text. */
+      readonly shown: readonly ShownItem[];
+    };
+
+/** A closed item that an earlier generation said; it is taken back unless the transcript has its text. */
+export interface ShownItem {
+  readonly itemId: string;
+  readonly kind: "text" | "thinking";
+  readonly digest: string;
+}
 
 /** A message for a step that is running. */
 export interface DeliveredInput {

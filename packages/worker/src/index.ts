@@ -1,6 +1,8 @@
 export { systemClock, type WorkerClock } from "./clock.ts";
 export type {
+  CallOutcome,
   CheckpointHeader,
+  Continuity,
   CreateExecutor,
   EngineSession,
   EntryKind,
@@ -11,6 +13,7 @@ export type {
   LoadExecutor,
   RuntimeDescription,
   SessionContext,
+  ShownItem,
   StepEvent,
   StepInput,
   StepResult,
@@ -18,6 +21,7 @@ export type {
   TranscriptEntry,
   TranscriptLog,
 } from "./executor.ts";
+export { outcomeOfLostCall } from "./call-outcome.ts";
 export { GateConnections } from "./gate-clients/gate-connections.ts";
 export { ModelClient, type ModelCall } from "./gate-clients/model-client.ts";
 export type { JsonObject, ModelBlock, ModelDelta, ModelMessage } from "./gate-clients/model-message.ts";
@@ -31,7 +35,9 @@ export {
 export { MESSAGE_BYTES_MAX } from "./limits.ts";
 export { lineLog, type WorkerLog, type WorkerLogLevel } from "./log.ts";
 export { createTranscriptLog } from "./record-client.ts";
+export { modelBlocks } from "./result-blocks.ts";
 export { fromConnectError, toConnectError } from "./rpc-errors.ts";
 export { sweepScratch } from "./scratch.ts";
+export { compareShown, type SaidItem } from "./shown-items.ts";
 export { runWorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 export { startWorker, workerRoutes, type Worker, type WorkerOptions } from "./worker.ts";

@@ -9,7 +9,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { ERROR_CODES, PlatformError } from "@signalbox/contract";
 import { Entry_Kind, RecordService, type Entry } from "@signalbox/contract/worker-protocol";
 import type { WorkerClock } from "./clock.ts";
-import type { TranscriptEntry, TranscriptLog } from "./executor.ts";
+import type { CallOutcome, TranscriptEntry, TranscriptLog } from "./executor.ts";
 import {
   MESSAGE_BYTES_MAX,
   MESSAGE_OVERHEAD_BYTES,
@@ -76,6 +76,28 @@ export function createTranscriptLog(
           await client.append({ entries: call.map(writeEntry) }, { headers, timeoutMs: RECORD_TIMEOUT_MS });
         });
       }
+    },
+    async replaceTail(behind, entries) {
+      const [call = [], ...rest] = intoCalls(entries);
+      if (rest.length > 0) {
+        throw new PlatformError("payload_too_large", "The repaired end of the transcript is too large for one append.");
+      }
+      await repeated(clock, async () => {
+        const request = { entries: call.map(writeEntry), cutBehind: behind };
+        await client.append(request, { headers, timeoutMs: RECORD_TIMEOUT_MS });
+      });
+    },
+    outcomes(toolUseIds) {
+      return repeated(clock, async () => {
+        const outcomes: CallOutcome[] = [];
+        const request = { toolUseIds: [...toolUseIds] };
+        for await (const chunk of client.outcomes(request, { headers, timeoutMs: RECORD_TIMEOUT_MS })) {
+          outcomes.push(
+            ...chunk.outcomes.map(({ toolUseId, state, resultJson }) => ({ toolUseId, state, resultJson })),
+          );
+        }
+        return outcomes;
+      });
     },
     load() {
       return repeated(clock, async () => {

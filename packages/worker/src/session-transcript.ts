@@ -23,6 +23,8 @@ export function fencedTranscript(log: TranscriptLog, onLost: SessionContext["onL
   };
   return {
     append: (entries) => guarded(() => log.append(entries)),
+    replaceTail: (behind, entries) => guarded(() => log.replaceTail(behind, entries)),
+    outcomes: (toolUseIds) => guarded(() => log.outcomes(toolUseIds)),
     load: () => guarded(() => log.load()),
   };
 }

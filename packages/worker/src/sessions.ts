@@ -116,7 +116,7 @@ export class Sessions {
     if (warm !== undefined) {
       const same = warm.slotHash === slotHash && warm.snapshotHash === order.snapshotHash && warm.runtime === runtime;
       const untouched = warm.leaf === order.leaf && !warm.stepping && !warm.ended;
-      if (same && untouched && order.rung !== "rebuilt") {
+      if (same && untouched && order.rung !== "rebuilt" && order.rung !== "repaired") {
         warm.rebind(order.generation);
         return { rebound: true, slotHash, leaf: warm.leaf };
       }
@@ -160,7 +160,7 @@ export class Sessions {
       snapshotHash: order.snapshotHash,
       slotToken: order.slotToken,
       gates: { model: order.gates.model, tool: order.gates.tool },
-      continuity: { rung: order.rung, leaf: order.leaf, history: order.history },
+      continuity: { rung: order.rung, leaf: order.leaf, finalized: order.finalized, history: order.history },
       transcript: fencedTranscript(this.#options.transcript(order.gates.record, order.slotToken), lose),
       newItemId: () => makeId("item", uuidV7Bytes(clock.nowMs(), randomBytes(10))),
       onLost: lose,

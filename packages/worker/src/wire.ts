@@ -24,6 +24,7 @@ export interface SessionOrder {
   readonly slotToken: string;
   readonly rung: Rung;
   readonly leaf: string | null;
+  readonly finalized: string | null;
   readonly history: readonly HistoryEntry[];
   readonly gates: GateUrls & { readonly record: string };
 }
@@ -45,6 +46,7 @@ export function readSessionOrder(request: InitWorkerSessionRequest): SessionOrde
     slotToken: request.slotToken,
     rung: readRung(continuity.rung),
     leaf: continuity.leaf === "" ? null : continuity.leaf,
+    finalized: continuity.finalized === "" ? null : continuity.finalized,
     history: continuity.history.map((entry) => ({ role: readRole(entry.role), text: entry.text })),
     gates: { model: gates.modelUrl, tool: gates.toolUrl, record: gates.recordUrl },
   };
@@ -76,9 +78,20 @@ export function readStepInput(request: ExecuteStepRequest): StepInput {
       return { kind: "message", turnId, runId, parts: input.value.parts };
     case "continue":
       return { kind: "continue", turnId, runId, reason: input.value.reason };
+    case "recover": {
+      const shown = input.value.shown.map((item) => ({ ...readShown(item), digest: item.digest }));
+      return { kind: "recover", turnId, runId, reason: input.value.reason, shown };
+    }
     case undefined:
-      throw new PlatformError("invalid_request", "A step has an input: a message or a reason to continue.");
+      throw new PlatformError("invalid_request", "A step has an input: a message or a reason to go on.");
   }
+}
+
+function readShown({ itemId, kind }: { readonly itemId: string; readonly kind: string }) {
+  if (kind === "text" || kind === "thinking") {
+    return { itemId, kind } as const;
+  }
+  throw new PlatformError("invalid_request", "A shown item is text or thinking.");
 }
 
 /** The snapshot's text has been hashed already; what the hash covers was checked by whoever froze it. */

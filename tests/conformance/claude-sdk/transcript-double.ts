@@ -1,5 +1,5 @@
 import { PlatformError } from "@signalbox/contract";
-import type { TranscriptEntry, TranscriptLog } from "@signalbox/worker";
+import type { CallOutcome, TranscriptEntry, TranscriptLog } from "@signalbox/worker";
 
 /** A record gate's answers without a record: keeps entries in order, and refuses when the test says so. */
 export class TranscriptDouble implements TranscriptLog {
@@ -17,6 +17,22 @@ export class TranscriptDouble implements TranscriptLog {
       }
       this.entries.push(entry);
     }
+  }
+
+  /** What the ledger says of tool calls. */
+  readonly ledger: CallOutcome[] = [];
+
+  async replaceTail(behind: string, entries: readonly TranscriptEntry[]): Promise<void> {
+    const place = this.entries.findIndex((entry) => entry.stream === "" && entry.entryId === behind);
+    if (place < 0) {
+      throw new PlatformError("transcript_corrupt");
+    }
+    this.entries.splice(place + 1);
+    await this.append(entries);
+  }
+
+  async outcomes(toolUseIds: readonly string[]): Promise<readonly CallOutcome[]> {
+    return this.ledger.filter((each) => toolUseIds.includes(each.toolUseId));
   }
 
   async load(): Promise<readonly TranscriptEntry[]> {

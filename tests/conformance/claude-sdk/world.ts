@@ -1,4 +1,5 @@
 /** The neighbours of one executor and the context of its sessions, everything a test of it needs. */
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,6 +38,7 @@ const SNAPSHOT: Snapshot = {
 export interface Opening {
   readonly rung?: Rung;
   readonly leaf?: string | null;
+  readonly finalized?: string | null;
   readonly history?: readonly HistoryEntry[];
   readonly generation?: number;
   readonly snapshot?: Partial<Snapshot>;
@@ -109,7 +111,12 @@ export function contextOf(parts: {
     snapshotHash: "0".repeat(64),
     slotToken: opening.slotToken ?? SLOT_TOKEN,
     gates: parts.gates,
-    continuity: { rung: opening.rung ?? "fresh", leaf: opening.leaf ?? null, history: opening.history ?? [] },
+    continuity: {
+      rung: opening.rung ?? "fresh",
+      leaf: opening.leaf ?? null,
+      finalized: opening.finalized ?? null,
+      history: opening.history ?? [],
+    },
     transcript: parts.transcript,
     newItemId: () => `itm_${String((itemCount += 1))}`,
     onLost: parts.onLost,
@@ -145,6 +152,22 @@ export async function say(
     options.onEvent?.(event);
   };
   return { result: await session.step(input, emit, options.signal ?? new AbortController().signal), events };
+}
+
+/** Goes on with the turn that the transcript ends in; readers see texts by their items. */
+export async function recover(
+  session: EngineSession,
+  shown: Readonly<Record<string, string>> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Heard> {
+  const events: StepEvent[] = [];
+  const items = Object.entries(shown).map(([itemId, text]) => ({
+    itemId,
+    kind: "text" as const,
+    digest: createHash("sha256").update(text).digest("hex"),
+  }));
+  const input: StepInput = { kind: "recover", turnId: "trn_r", runId: "run_1", reason: "worker_lost", shown: items };
+  return { result: await session.step(input, (event) => void events.push(event), signal), events };
 }
 
 /** What a reader sees at the end: the last form of every text item that was not taken back. */

@@ -1,5 +1,5 @@
 /** An executor with its neighbours, without a worker: the simulated model as model gate, a scripted MCP server as tool gate. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { makeId, uuidV7Bytes, type ErrorCode, type HistoryEntry, type Rung, type Snapshot } from "@signalbox/contract";
 import {
   MemoryTranscript,
@@ -9,7 +9,7 @@ import {
   type Script,
   type Sim,
 } from "@signalbox/testkit";
-import type { CreateExecutor, EngineSession, Executor, StepEvent, StepResult } from "@signalbox/worker";
+import type { CreateExecutor, EngineSession, Executor, StepEvent, StepInput, StepResult } from "@signalbox/worker";
 import { snapshotOf } from "./worker-client.ts";
 
 type ScriptedTools = Parameters<McpNeighbour["setTools"]>[0];
@@ -63,6 +63,7 @@ export class EngineScene implements AsyncDisposable {
     continuity: {
       readonly rung?: Rung;
       readonly leaf?: string | null;
+      readonly finalized?: string | null;
       readonly history?: readonly HistoryEntry[];
     } = {},
   ): Promise<EngineSession> {
@@ -79,6 +80,7 @@ export class EngineScene implements AsyncDisposable {
       continuity: {
         rung: continuity.rung ?? "fresh",
         leaf: continuity.leaf ?? null,
+        finalized: continuity.finalized ?? null,
         history: continuity.history ?? [],
       },
       transcript: this.transcript.log(),
@@ -132,13 +134,31 @@ export function linesOf(body: ModelCallBody | undefined): readonly string[] {
   );
 }
 
-export async function step(session: EngineSession, text: string, options: StepOptions = {}): Promise<Stepped> {
+export function step(session: EngineSession, text: string, options: StepOptions = {}): Promise<Stepped> {
+  return played(session, { kind: "message", turnId: "trn_1", runId: "run_1", parts: [text] }, options);
+}
+
+/** Goes on with the turn that the transcript ends in; readers see `shown`. */
+export function recover(
+  session: EngineSession,
+  shown: Readonly<Record<string, string>> = {},
+  options: StepOptions = {},
+): Promise<Stepped> {
+  const items = Object.entries(shown).map(([itemId, text]) => ({
+    itemId,
+    kind: "text" as const,
+    digest: createHash("sha256").update(text).digest("hex"),
+  }));
+  const input = { kind: "recover", turnId: "trn_1", runId: "run_1", reason: "worker_lost", shown: items } as const;
+  return played(session, input, options);
+}
+
+async function played(session: EngineSession, input: StepInput, options: StepOptions): Promise<Stepped> {
   const events: StepEvent[] = [];
   const emit = (event: StepEvent): void => {
     events.push(event);
     options.onEvent?.(event);
   };
-  const input = { kind: "message", turnId: "trn_1", runId: "run_1", parts: [text] } as const;
   const result = await session.step(input, emit, options.signal ?? new AbortController().signal);
   const items = itemsOf(events);
   return { result, events, items, texts: [...items.values()].filter((each) => each !== null) };

@@ -12,6 +12,7 @@ import {
   type Snapshot,
 } from "@signalbox/contract";
 import type {
+  CallOutcome,
   GateRecord,
   ModelIntent,
   ModelSettlement,
@@ -168,8 +169,16 @@ export class WatchedRecord implements GateRecord {
     return this.#attempt("cancelledRuns", () => this.#gates.cancelledRuns(runIds));
   }
 
-  appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }> {
-    return this.#attempt("appendTranscript", () => this.#gates.appendTranscript(tokenHash, rows));
+  appendTranscript(
+    tokenHash: string,
+    rows: readonly TranscriptRow[],
+    cutBehind?: string,
+  ): Promise<{ readonly leaf: string | null }> {
+    return this.#attempt("appendTranscript", () => this.#gates.appendTranscript(tokenHash, rows, cutBehind));
+  }
+
+  callOutcomes(tokenHash: string, toolUseIds: readonly string[]): Promise<readonly CallOutcome[]> {
+    return this.#attempt("callOutcomes", () => this.#gates.callOutcomes(tokenHash, toolUseIds));
   }
 
   loadTranscript(tokenHash: string): AsyncIterable<readonly TranscriptRow[]> {

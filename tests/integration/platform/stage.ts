@@ -1,6 +1,6 @@
 /** A platform of real processes over a database and a simulated model of its own, for one test. */
 import { Signalbox, type ConversationHandle } from "@signalbox/client";
-import { startSim } from "@signalbox/testkit";
+import { startSim, type Sim } from "@signalbox/testkit";
 import { cloneDatabase } from "../../setup/clone-database.ts";
 import {
   issueKey,
@@ -15,6 +15,7 @@ import { until } from "../../setup/until.ts";
 export interface Stage {
   readonly served: Served;
   readonly client: Signalbox;
+  readonly sim: Sim;
   /** The platform once more, at the same address. */
   restart(): Promise<Served>;
   worker(runtime: string): RealProcess;
@@ -34,6 +35,7 @@ export async function setStage(
   const portOf = (url: string): number => Number(new URL(url).port);
   return {
     served,
+    sim,
     client: new Signalbox({ url: served.url, apiKey }),
     async restart() {
       const again = await serve(facts, { port: portOf(served.url), gatesPort: portOf(served.gatesUrl) });

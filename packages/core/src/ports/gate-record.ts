@@ -174,10 +174,26 @@ export interface GateRecord {
    * whose cancel is older than that.
    */
   cancelledRuns(runIds: readonly RunId[], forMs?: number): Promise<readonly RunId[]>;
-  /** Appends under the bound generation. Returns the last entry id of the main stream. */
-  appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }>;
+  /**
+   * Appends under the bound generation. Returns the last entry id of the main stream. With `cutBehind`, entries of this
+   * generation behind that one are cut first; `transcript_corrupt` when it has no such entry.
+   */
+  appendTranscript(
+    tokenHash: string,
+    rows: readonly TranscriptRow[],
+    cutBehind?: string,
+  ): Promise<{ readonly leaf: string | null }>;
   /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */
   loadTranscript(tokenHash: string): AsyncIterable<readonly TranscriptRow[]>;
+  /** What became of calls of the bound run, by their tool-use ids; ids the ledger does not have are left out. */
+  callOutcomes(tokenHash: string, toolUseIds: readonly string[]): Promise<readonly CallOutcome[]>;
+}
+
+export interface CallOutcome {
+  readonly toolUseId: string;
+  readonly state: ToolCallState;
+  /** The MCP result; `null` when the call has none. */
+  readonly resultJson: string | null;
 }
 
 /** Holds as the gates see them. */

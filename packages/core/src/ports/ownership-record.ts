@@ -25,6 +25,22 @@ export interface VisibleItem {
   readonly kind: "text" | "thinking";
 }
 
+/** An item that was said to its end, and is still visible. */
+export interface ClosedItem extends VisibleItem {
+  readonly text: string;
+}
+
+/** What earlier generations of a run left to the present one. */
+export interface Inheritance {
+  /** Their calls that are still open at a live gate. While there are any, nothing is adopted. */
+  readonly openCallCount: number;
+  /** As in the claim, as things are now. */
+  readonly outcomeUnknown: boolean;
+  /** End of the transcript of this turn, now the present generation's; `null` when there is none, or none was wanted. */
+  readonly leaf: string | null;
+  readonly closedItems: readonly ClosedItem[];
+}
+
 /**
  * How the turn ended, as its owner saw it. The record keeps it with the seal, so that whoever takes over a sealed run
  * repeats this finalization and no other.
@@ -87,6 +103,8 @@ export interface Claim {
   /** Whether the conversation has a finalized answer before this run (then a missing leaf means `rebuilt`). */
   readonly hasHistory: boolean;
   readonly cancelRequested: boolean;
+  /** Whether an earlier generation owned this run: then it may have left calls, items and a transcript. */
+  readonly ownedBefore: boolean;
   readonly visibleItems: readonly VisibleItem[];
   /** Messages that an earlier attempt at this turn took in: they belong to it for good. */
   readonly takenIn: readonly SteeredMessage[];
@@ -162,6 +180,14 @@ export interface Ownership {
    * Rejects with `retries_exhausted` when the run has used up `attemptLimit`; the ownership stays valid then.
    */
   changeWorker(options: { readonly attemptLimit: number }): Promise<Ownership>;
+  /**
+   * What earlier generations left. With `adopt`, the transcript entries that the last of them appended behind the leaf
+   * become this generation's, all at once; nothing that generation could still send is taken after that. Calls whose
+   * gate is dead are closed. May be repeated, but not once a session was opened.
+   */
+  takeOver(options: { readonly adopt: boolean }): Promise<Inheritance>;
+  /** Cuts the entries of this generation behind the leaf: what was adopted cannot be continued. */
+  dropTail(): Promise<void>;
   /**
    * Closes the gates for the run (`finalizing`): no intent, no transcript entry, no cancel after it. May be repeated
    * while `finalizing`: answers with the facts as they are now and keeps the first conclusion.

@@ -10,7 +10,10 @@ export interface SessionRequest {
   readonly snapshot: Snapshot;
   readonly snapshotHash: string;
   readonly rung: Rung;
+  /** On `repaired` the end of what an earlier generation left of the turn; else the last finalized entry. */
   readonly leaf: string | null;
+  /** The last finalized entry, on `repaired`; `null` on every other rung. */
+  readonly finalized: string | null;
   readonly history: readonly HistoryEntry[];
 }
 
@@ -47,6 +50,15 @@ export interface StepRequest {
   readonly parts: readonly string[];
   /** `null` for a message; else why the turn goes on after a step that ended with `continue`. */
   readonly continueReason: string | null;
+  /** Set when the step goes on with a turn that an earlier generation left. */
+  readonly recovery: Recovery | null;
+}
+
+/** Goes on with a turn whose message is in the transcript already. */
+export interface Recovery {
+  readonly reason: string;
+  /** Closed items that readers still see: the worker takes back what the transcript does not have. */
+  readonly shown: readonly { readonly itemId: string; readonly kind: "text" | "thinking"; readonly digest: string }[];
 }
 
 /**

@@ -30,6 +30,8 @@ export function persistentOwnership(ownership: Ownership, context: Persistence):
       context.onGeneration(next.claim.generation);
       return persistentOwnership(next, context);
     },
+    takeOver: (options) => again(() => ownership.takeOver(options)),
+    dropTail: () => again(() => ownership.dropTail()),
     seal: (conclusion) => again(() => ownership.seal(conclusion)),
     finish: (finalization) => again(() => ownership.finish(finalization)),
     suspend: () => again(() => ownership.suspend()),

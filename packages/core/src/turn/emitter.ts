@@ -2,7 +2,7 @@
 import type { OwnerEvent, PlatformError, TurnId } from "@signalbox/contract";
 import { isRunPhase } from "../events/phase.ts";
 import type { Limits } from "../kernel/limits.ts";
-import type { Ownership, VisibleItem } from "../ports/ownership-record.ts";
+import type { ClosedItem, Ownership, VisibleItem } from "../ports/ownership-record.ts";
 import type { WorkerEvent } from "../ports/worker.ts";
 import { createItemBook, type Closing, type ItemBook } from "./item-book.ts";
 import { RowWriter } from "./row-writer.ts";
@@ -70,6 +70,11 @@ export class Emitter implements AsyncDisposable {
         this.#rows.close(row);
       }
     }
+  }
+
+  /** Items of an earlier generation that stay: they are part of what this turn says. */
+  adopt(items: readonly ClosedItem[]): void {
+    this.#book.adopt(items);
   }
 
   /** Closes whatever is still open. */

@@ -5,7 +5,7 @@
 import { PlatformError, wellFormed, type OwnerEvent } from "@signalbox/contract";
 import type { PartDelta } from "../events/pending-rows.ts";
 import { createRevisionStamps } from "../events/revision.ts";
-import type { VisibleItem } from "../ports/ownership-record.ts";
+import type { ClosedItem, VisibleItem } from "../ports/ownership-record.ts";
 
 export type Closing = { readonly as: "completed" } | { readonly as: "retracted"; readonly cause: string };
 
@@ -15,6 +15,8 @@ export interface ItemBook {
   complete(item: VisibleItem & { readonly text: string }): OwnerEvent;
   /** Takes an item back, also one of an earlier attempt. `null` when it already is. */
   retract(item: VisibleItem, cause: string): OwnerEvent | null;
+  /** Takes in items that an earlier generation closed and that stay part of this turn. Nothing is told about them. */
+  adopt(items: readonly ClosedItem[]): void;
   /** Rows that close whatever is still open. */
   closeOpen(closing: Closing): readonly OwnerEvent[];
   /** Next revision of something that is not an item of text. */
@@ -62,6 +64,11 @@ export function createItemBook(generation: number, maxChars: number): ItemBook {
       const entry = entries.get(itemId) ?? { kind, state: "open", text: "", half: "" };
       entries.set(itemId, entry);
       return entry.state === "retracted" ? null : close(itemId, entry, { as: "retracted", cause });
+    },
+    adopt(items) {
+      for (const { itemId, kind, text } of items) {
+        entries.set(itemId, { kind, state: "completed", text, half: "" });
+      }
     },
     closeOpen: (closing) => open().map(([itemId, entry]) => close(itemId, entry, closing)),
     stamp: (itemId) => stamps.open(itemId),

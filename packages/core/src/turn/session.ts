@@ -2,7 +2,7 @@
  * From a claimed run to steps in a session: a place on a worker, the slot bound in the record, then the session on the
  * highest rung of the ladder that holds. The slot is bound first, because an engine that starts asks the gates at once.
  */
-import { asPlatformError, type ErrorCode, type Rung } from "@signalbox/contract";
+import { asPlatformError, PlatformError, type ErrorCode, type Rung } from "@signalbox/contract";
 import { backoffMs } from "../kernel/backoff.ts";
 import type { Claim, Ownership } from "../ports/ownership-record.ts";
 import type { Seat } from "../ports/worker.ts";
@@ -41,55 +41,75 @@ export async function takeSeat(claim: Claim, context: TurnContext, stops: Stops)
 export interface SessionUse<T> {
   readonly context: TurnContext;
   readonly stops: Stops;
-  /** The transcript is not to be continued, however good it looks. */
-  readonly rebuild: boolean;
+  /** The rungs that may be tried, the highest first. */
+  readonly rungs: readonly Rung[];
+  /** End of the tail that was adopted, for the rung `repaired`. */
+  readonly tail: string | null;
   readonly steps: (rung: Rung) => Promise<T>;
   /** Whether a step has said anything: from then on its session was open. */
   readonly hasBegun: () => boolean;
+  /** Called when a rung did not hold, before the next one is tried. */
+  readonly onFallen: (rung: Rung) => Promise<void>;
 }
 
-/** Performs the steps in a session. A seat may open it only with the first one, whose failure is then the opening's. */
+/**
+ * Performs the steps in a session, on the highest rung that holds. A seat may open it only with the first step, whose
+ * failure is then the opening's.
+ */
 export async function inSession<T>(seat: Seat, ownership: Ownership, use: SessionUse<T>): Promise<T> {
-  const { stops, steps } = use;
+  const { stops, steps, rungs } = use;
   await stops.patiently(ownership.bindSlot({ tokenHash: seat.slotTokenHash, workerId: seat.workerId }));
-  const { claim } = ownership;
-  // A transcript on which engines keep dying is worth less than the history: the last attempt does without it.
-  const rung = firstRung(claim, use.rebuild || claim.attempt >= use.context.limits.attemptCount);
-  try {
-    await stops.patiently(openOn(rung, seat, { ownership, ...use }));
-    return await steps(rung);
-  } catch (thrown) {
-    const canRebuild = rung === "native" && !use.hasBegun() && !(thrown instanceof TurnStopped);
-    if (!canRebuild || !REBUILD_AFTER.has(asPlatformError(thrown).code)) {
-      throw thrown;
+  for (const [place, rung] of rungs.entries()) {
+    try {
+      await stops.patiently(openOn(rung, seat, { ownership, ...use }));
+      return await steps(rung);
+    } catch (thrown) {
+      const isLast = place === rungs.length - 1;
+      const mayFall = !isLast && !use.hasBegun() && !(thrown instanceof TurnStopped);
+      if (!mayFall || !CLIMB_DOWN_AFTER.has(asPlatformError(thrown).code)) {
+        throw thrown;
+      }
+      use.context.ports.log.warn("the transcript cannot be continued here; the next rung is tried", {
+        runId: ownership.claim.runId,
+        rung,
+        code: asPlatformError(thrown).code,
+      });
+      await stops.patiently(use.onFallen(rung));
     }
-    use.context.ports.log.warn("the transcript cannot be continued; the session is rebuilt from the history", {
-      runId: ownership.claim.runId,
-      code: asPlatformError(thrown).code,
-    });
   }
-  await stops.patiently(openOn("rebuilt", seat, { ownership, ...use }));
-  return await steps("rebuilt");
+  throw new PlatformError("internal", undefined, { cause: new Error("a turn without a rung") });
 }
 
 /** What a worker says when it cannot continue this transcript, though it could begin another. */
-export const REBUILD_AFTER: ReadonlySet<ErrorCode> = new Set([
+export const CLIMB_DOWN_AFTER: ReadonlySet<ErrorCode> = new Set([
   "transcript_corrupt",
   "transcript_not_durable",
   "engine_failed",
 ]);
 
-function firstRung(claim: Claim, rebuild: boolean): Rung {
-  if (claim.leaf !== null && !rebuild) {
-    return "native";
+/** The highest rung a turn may begin on, apart from what the claim allows. */
+export type Highest = "repaired" | "native" | "rebuilt";
+
+/**
+ * The rungs of this turn: what an earlier generation left of it, else the transcript up to its last finalized entry,
+ * else the history. Without a history there is nothing to rebuild.
+ */
+export function ladder(
+  claim: Claim,
+  from: { readonly highest: Highest; readonly tail: string | null },
+): readonly Rung[] {
+  const base: Rung = claim.hasHistory ? "rebuilt" : "fresh";
+  if (from.highest === "rebuilt") {
+    return [base];
   }
-  return claim.hasHistory ? "rebuilt" : "fresh";
+  const again: readonly Rung[] = claim.leaf === null ? [base] : ["native", base];
+  return from.tail === null || from.highest === "native" ? again : ["repaired", ...again];
 }
 
 async function openOn(
   rung: Rung,
   seat: Seat,
-  open: { readonly ownership: Ownership; readonly context: TurnContext },
+  open: { readonly ownership: Ownership; readonly context: TurnContext; readonly tail: string | null },
 ): Promise<void> {
   const { claim } = open.ownership;
   await seat.open({
@@ -99,7 +119,8 @@ async function openOn(
     snapshot: claim.snapshot,
     snapshotHash: claim.snapshotHash,
     rung,
-    leaf: rung === "native" ? claim.leaf : null,
+    leaf: rung === "repaired" ? open.tail : rung === "native" ? claim.leaf : null,
+    finalized: rung === "repaired" ? claim.leaf : null,
     history: rung === "rebuilt" ? await open.ownership.history(open.context.limits.historyCount) : [],
   });
 }

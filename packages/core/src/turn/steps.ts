@@ -33,7 +33,7 @@ export async function runSteps(first: StepRequest, run: StepRun): Promise<StepRe
     if (count >= run.limits.continueCount) {
       throw new PlatformError("engine_failed", "The engine asked to continue its turn too often.");
     }
-    request = { ...request, parts: [], continueReason: result.stopReason };
+    request = { ...request, parts: [], continueReason: result.stopReason, recovery: null };
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * Performs the turn of a claimed run: composes it, drives it on a worker, and says what it says. A lost worker is
- * replaced under a new generation; what readers saw from the old one is taken back and the turn runs again. The end of
- * a turn is a conclusion and no decision: finalization decides what is true.
+ * replaced under a new generation, which goes on from what the old one left, or runs the turn again; what readers saw
+ * and is no part of it any more is taken back. The end of a turn is a conclusion and no decision: finalization decides
+ * what is true.
  */
 import {
   asPlatformError,
@@ -13,7 +14,14 @@ import {
   type TurnId,
 } from "@signalbox/contract";
 import type { Limits } from "../kernel/limits.ts";
-import type { Claim, Conclusion, Ownership, Suspension, VisibleItem } from "../ports/ownership-record.ts";
+import type {
+  ClosedItem,
+  Conclusion,
+  Inheritance,
+  Ownership,
+  Suspension,
+  VisibleItem,
+} from "../ports/ownership-record.ts";
 import type { Seat, StepResult } from "../ports/worker.ts";
 import { composeTurn, staticPrefix } from "./compose.ts";
 import {
@@ -26,7 +34,8 @@ import {
   type Outcome,
 } from "./conclude.ts";
 import { Emitter } from "./emitter.ts";
-import { inSession, REBUILD_AFTER, takeSeat } from "./session.ts";
+import { recoveryOf, takeOver, without } from "./inheritance.ts";
+import { CLIMB_DOWN_AFTER, inSession, ladder, takeSeat, type Highest } from "./session.ts";
 import { steeringOf } from "./steering.ts";
 import { runSteps } from "./steps.ts";
 import { createStops, type Stops } from "./stops.ts";
@@ -43,10 +52,10 @@ export type TurnEnd =
 export async function performTurn(first: Ownership, context: TurnContext): Promise<TurnEnd> {
   let ownership = first;
   let shown: readonly VisibleItem[] = [];
-  let rebuild = false;
+  let highest: Highest = "repaired";
   for (;;) {
     await using attempt = new Attempt(ownership, context);
-    const end = await attempt.run({ shownBefore: shown, rebuild });
+    const end = await attempt.run({ shownBefore: shown, highest });
     if (end === "suspended") {
       return { kind: end };
     }
@@ -61,17 +70,19 @@ export async function performTurn(first: Ownership, context: TurnContext): Promi
       return { kind: "concluded", ownership, conclusion: await attempt.giveUp("retries_exhausted") };
     }
     shown = attempt.shown();
-    rebuild ||= end === "transcript_unfit";
+    if (end === "transcript_unfit") {
+      highest = attempt.below();
+    }
     ownership = next;
   }
 }
 
 /** Why the turn must not run (again), or `null`. */
-function forbidden(claim: Claim, limits: Limits): ErrorCode | null {
-  if (claim.outcomeUnknown) {
+function forbidden(inherited: Inheritance, attempt: number, limits: Limits): ErrorCode | null {
+  if (inherited.outcomeUnknown) {
     return "outcome_unknown";
   }
-  return claim.attempt > limits.attemptCount ? "retries_exhausted" : null;
+  return attempt > limits.attemptCount ? "retries_exhausted" : null;
 }
 
 async function changeWorker(ownership: Ownership, { limits }: TurnContext): Promise<Ownership | null> {
@@ -91,8 +102,8 @@ type AttemptEnd = Conclusion | "halted" | "no_worker" | "suspended" | "session_l
 interface AttemptStart {
   /** What readers may have seen from the attempt before, whether or not the record has it. */
   readonly shownBefore: readonly VisibleItem[];
-  /** Not from the transcript: an earlier attempt failed on it. */
-  readonly rebuild: boolean;
+  /** Not from a higher rung: an earlier attempt failed on it. */
+  readonly highest: Highest;
 }
 
 /** One run of the turn on one worker, under one generation. */
@@ -125,18 +136,23 @@ class Attempt implements AsyncDisposable {
     this.#emitter = new Emitter({ ownership, turnId: this.#turnId, ports, limits, onRefused });
   }
 
-  async run({ shownBefore, rebuild }: AttemptStart): Promise<AttemptEnd> {
+  async run(start: AttemptStart): Promise<AttemptEnd> {
     const { claim } = this.#ownership;
-    this.#emitter.retract([...claim.visibleItems, ...shownBefore], claim.cause);
+    const { limits } = this.#context;
     try {
-      const verdict = forbidden(claim, this.#context.limits);
-      if (verdict !== null) {
-        return await this.giveUp(verdict);
-      }
       if (claim.cancelRequested) {
         this.#stops.stop("cancelled");
       }
-      const result = await this.#drive(rebuild);
+      // A transcript on which engines keep dying is worth less than the history: the last attempt does without it.
+      const least = claim.attempt >= limits.attemptCount ? "rebuilt" : start.highest;
+      // Messages that were taken in on the way are composed into the turn; what was left of it may lack them.
+      const highest = least === "repaired" && claim.takenIn.length > 0 ? "native" : least;
+      const inherited = await this.#takeOver(start.shownBefore, highest);
+      const verdict = forbidden(inherited, claim.attempt, limits);
+      if (verdict !== null) {
+        return await this.giveUp(verdict);
+      }
+      const result = await this.#drive(inherited, highest);
       if (result.error?.code === "run_cancelled") {
         // A gate heard of the cancel before this process did.
         this.#stops.stop("cancelled");
@@ -168,6 +184,11 @@ class Attempt implements AsyncDisposable {
     return this.#emitter.shown();
   }
 
+  /** The highest rung that is left when the one this attempt stood on does not hold. */
+  below(): Highest {
+    return this.#rung === "repaired" ? "native" : "rebuilt";
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#context.steering.attach(null);
     if (this.#seat !== null && this.#unfit !== null) {
@@ -178,7 +199,24 @@ class Attempt implements AsyncDisposable {
     await this.#stops[Symbol.asyncDispose]();
   }
 
-  async #drive(rebuild: boolean): Promise<StepResult> {
+  /**
+   * Takes back what readers saw and is no part of the turn any more. What was said to its end stays for now where there
+   * is a transcript to find it in.
+   */
+  async #takeOver(shownBefore: readonly VisibleItem[], highest: Highest): Promise<Inheritance> {
+    const { claim } = this.#ownership;
+    let kept: readonly ClosedItem[] = [];
+    try {
+      const inherited = await takeOver(this.#ownership, highest, { context: this.#context, stops: this.#stops });
+      kept = inherited.leaf === null ? [] : inherited.closedItems;
+      return inherited;
+    } finally {
+      this.#emitter.retract(without([...claim.visibleItems, ...shownBefore], kept), claim.cause);
+      this.#emitter.adopt(kept);
+    }
+  }
+
+  async #drive(inherited: Inheritance, highest: Highest): Promise<StepResult> {
     const { claim } = this.#ownership;
     const context = this.#context;
     const stops = this.#stops;
@@ -190,17 +228,27 @@ class Attempt implements AsyncDisposable {
     const steering = steeringOf(seat, this.#ownership);
     context.steering.attach((messages) => begun && steering.offer(messages));
     const { parts } = composeTurn(claim, this.#turnId, limits);
-    const first = { runId: claim.runId, turnId: this.#turnId, parts, continueReason: null };
+    const message = { runId: claim.runId, turnId: this.#turnId, parts, continueReason: null, recovery: null };
+    const recovery = recoveryOf(inherited.closedItems, context, claim.cause);
     const onBegun = (): void => {
       begun = true;
     };
     const steps = (rung: Rung): Promise<StepResult> => {
       this.#rung = rung;
       this.#sayComposed(rung);
+      const first = rung === "repaired" ? { ...message, parts: [], recovery } : message;
       const onHold = (): Promise<Suspension> => this.#suspend();
       return runSteps(first, { seat, emitter: this.#emitter, stops, limits, steering, onBegun, onHold });
     };
-    return await inSession(seat, this.#ownership, { context, stops, rebuild, steps, hasBegun: () => begun });
+    const onFallen = async (rung: Rung): Promise<void> => {
+      if (rung === "repaired") {
+        this.#emitter.retract(inherited.closedItems, claim.cause);
+        await this.#ownership.dropTail();
+      }
+    };
+    const rungs = ladder(claim, { highest, tail: inherited.leaf });
+    const use = { context, stops, rungs, tail: inherited.leaf, steps, hasBegun: () => begun, onFallen };
+    return await inSession(seat, this.#ownership, use);
   }
 
   /** What was said so far is durable before nobody may write any more; calls that are outside come back first. */
@@ -214,9 +262,10 @@ class Attempt implements AsyncDisposable {
     }
   }
 
-  /** On a native rung an engine that fails by itself may have failed on its own earlier state: it never poisons the rest. */
+  /** An engine that fails by itself on a transcript may have failed on its own earlier state: it never poisons the rest. */
   #blamesTranscript(code: ErrorCode): boolean {
-    return this.#stops.cause === null && this.#rung === "native" && REBUILD_AFTER.has(code);
+    const continues = this.#rung === "native" || this.#rung === "repaired";
+    return this.#stops.cause === null && continues && CLIMB_DOWN_AFTER.has(code);
   }
 
   #sayComposed(rung: Rung): void {

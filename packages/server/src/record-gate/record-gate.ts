@@ -10,22 +10,27 @@ import {
   Entry_Kind,
   type EntrySchema,
   LoadResponseSchema,
+  OutcomesResponseSchema,
   RecordService,
   type AppendRequest,
   type Entry,
   type LoadResponse,
+  type OutcomesRequest,
+  type OutcomesResponse,
 } from "@signalbox/contract/worker-protocol";
 import type { Digest, GateRecord, Log, TranscriptRow } from "@signalbox/core";
 import { toConnectError } from "../gates/connect-error.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
 
 export interface RecordGateOptions {
-  readonly record: Pick<GateRecord, "appendTranscript" | "loadTranscript">;
+  readonly record: Pick<GateRecord, "appendTranscript" | "loadTranscript" | "callOutcomes">;
   readonly digest: Digest;
   readonly log: Log;
 }
 
 const ENTRIES_MAX = 65_536;
+/** Calls of one model message are far fewer. */
+const OUTCOMES_MAX = 1_024;
 const NAME_CHARS_MAX = 256;
 /** What one message of a load carries, unless a single entry is larger. */
 const LOAD_BYTES = 1024 * 1024;
@@ -36,13 +41,19 @@ export function recordRoutes(options: RecordGateOptions): (router: ConnectRouter
       append: (request, context) =>
         append(options, request, context).catch((thrown: unknown) => refuse(options, thrown)),
       load: (_request, context) => load(options, context),
+      outcomes: (request, context) => outcomes(options, request, context),
     });
   };
 }
 
 async function append({ record, digest }: RecordGateOptions, request: AppendRequest, context: HandlerContext) {
   const tokenHash = tokenHashOf(context, digest);
-  const { leaf } = await record.appendTranscript(tokenHash, readRows(request.entries));
+  const { entries, cutBehind } = request;
+  const { leaf } =
+    cutBehind === ""
+      ? await record.appendTranscript(tokenHash, readRows(entries))
+      : // To cut and add nothing is a repair as well.
+        await record.appendTranscript(tokenHash, entries.length === 0 ? [] : readRows(entries), cutBehind);
   return { leaf: leaf ?? "" };
 }
 
@@ -51,6 +62,26 @@ async function* load(options: RecordGateOptions, context: HandlerContext): Async
     const tokenHash = tokenHashOf(context, options.digest);
     for await (const page of options.record.loadTranscript(tokenHash)) {
       for (const entries of inMessages(page)) yield create(LoadResponseSchema, { entries: entries.map(writeEntry) });
+    }
+  } catch (thrown) {
+    refuse(options, thrown);
+  }
+}
+
+/** One outcome per message: each is bounded by what a tool may answer. */
+async function* outcomes(
+  options: RecordGateOptions,
+  request: OutcomesRequest,
+  context: HandlerContext,
+): AsyncGenerator<OutcomesResponse> {
+  try {
+    const { toolUseIds } = request;
+    if (toolUseIds.length > OUTCOMES_MAX) {
+      throw new PlatformError("invalid_request", `At most ${OUTCOMES_MAX} outcomes are asked for at once.`);
+    }
+    const found = await options.record.callOutcomes(tokenHashOf(context, options.digest), toolUseIds);
+    for (const { toolUseId, state, resultJson } of found) {
+      yield create(OutcomesResponseSchema, { outcomes: [{ toolUseId, state, resultJson: resultJson ?? "" }] });
     }
   } catch (thrown) {
     refuse(options, thrown);

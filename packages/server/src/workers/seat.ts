@@ -178,7 +178,12 @@ export class RemoteSeat implements Seat {
       snapshotJson: JSON.stringify(request.snapshot),
       snapshotHash: request.snapshotHash,
       slotToken: slot.secret,
-      continuity: { rung: request.rung, leaf: request.leaf ?? "", history: [...request.history] },
+      continuity: {
+        rung: request.rung,
+        leaf: request.leaf ?? "",
+        finalized: request.finalized ?? "",
+        history: [...request.history],
+      },
       gates,
     };
   }
@@ -229,6 +234,10 @@ type SessionOrder = NonNullable<Parameters<WorkerConnection["client"]["executeSt
 type StepInput = NonNullable<Parameters<WorkerConnection["client"]["executeStep"]>[0]["input"]>;
 
 function inputOf(request: StepRequest): StepInput {
+  if (request.recovery !== null) {
+    const { reason, shown } = request.recovery;
+    return { case: "recover", value: { reason, shown: shown.map((item) => ({ ...item })) } };
+  }
   return request.continueReason === null
     ? { case: "message", value: { parts: [...request.parts] } }
     : { case: "continue", value: { reason: request.continueReason } };

@@ -18,6 +18,7 @@ export function claimRun(
   const generation = nextGeneration(db.ownerships.must(run.conversationId).generation);
   const unowned = db.sabotage === "running_without_owner";
   db.ownerships.update(run.conversationId, { generation, owner: process, readyAtMs: null });
+  const ownedBefore = run.startedAtMs !== null;
   const claimed = moveRun(db, run, {
     by: cause === "ready" ? "claim" : "take_over",
     set: {
@@ -30,7 +31,7 @@ export function claimRun(
   unbindSlots(db, run.conversationId);
   withdrawProposals(db, claimed);
   tell(db, claimed, { generation, cause });
-  return claimOf(db, claimed, { generation, cause });
+  return claimOf(db, claimed, { generation, cause, ownedBefore });
 }
 
 function tell(
@@ -48,7 +49,7 @@ function tell(
   writeAudit(db, cause === "ready" ? "run_started" : "run_recovered", { run, generation });
 }
 
-function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation" | "cause">): Claim {
+function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation" | "cause" | "ownedBefore">): Claim {
   const conversation = db.conversations.must(run.conversationId);
   const message = db.messages.must(run.messageId);
   const before = db.messages

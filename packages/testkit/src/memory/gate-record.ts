@@ -1,6 +1,7 @@
 /** The record as the gates see it: slots, intents, outcomes, transcript. */
 import { PlatformError, type RunId } from "@signalbox/contract";
 import {
+  type CallOutcome,
   type GateRecord,
   type ModelIntent,
   type ModelSettlement,
@@ -13,6 +14,7 @@ import type { CallFacts, MemoryDatabase } from "./database.ts";
 import type { EntryRow, SlotRow } from "./rows.ts";
 import { boundForIntent, boundSlot, looselyBound, slotOf } from "./slots.ts";
 import { denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
+import { cutBehind } from "./take-over.ts";
 import { chainDigest, entryKey, visibleEntries } from "./transcript.ts";
 
 const PAGE_COUNT = 100;
@@ -42,8 +44,13 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
     cancelledRuns: async (runIds) =>
       db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId))),
-    appendTranscript: async (tokenHash, rows) =>
-      db.transaction("append_transcript", facts(tokenHash, false), () => appendTranscript(db, tokenHash, rows)),
+    appendTranscript: async (tokenHash, rows, behind) =>
+      db.transaction("append_transcript", facts(tokenHash, false), () => {
+        if (behind !== undefined) cutTail(db, tokenHash, behind);
+        return appendTranscript(db, tokenHash, rows);
+      }),
+    callOutcomes: async (tokenHash, toolUseIds) =>
+      db.transaction("call_outcomes", facts(tokenHash, false), () => callOutcomes(db, tokenHash, toolUseIds)),
     async *loadTranscript(tokenHash) {
       const entries = db.transaction("load_transcript", {}, () => loadTranscript(db, tokenHash));
       for (let from = 0; from < entries.length; from += PAGE_COUNT) yield entries.slice(from, from + PAGE_COUNT);
@@ -137,6 +144,20 @@ function appendTranscript(
   }
   const own = visibleEntries(db, conversationId, generation).findLast((entry) => entry.stream === "");
   return { leaf: own?.entryId ?? null };
+}
+
+function cutTail(db: MemoryDatabase, tokenHash: string, behind: string): void {
+  const { run, generation } = boundSlot(db, tokenHash);
+  if (!cutBehind(db, { conversationId: run.conversationId, generation }, behind)) {
+    throw new PlatformError("transcript_corrupt");
+  }
+}
+
+function callOutcomes(db: MemoryDatabase, tokenHash: string, toolUseIds: readonly string[]): readonly CallOutcome[] {
+  const { run } = boundSlot(db, tokenHash);
+  return db.toolCalls
+    .where((call) => call.runId === run.id && toolUseIds.includes(call.toolUseId))
+    .map(({ toolUseId, state, resultJson }) => ({ toolUseId, state, resultJson }));
 }
 
 function loadTranscript(db: MemoryDatabase, tokenHash: string): readonly TranscriptRow[] {

@@ -18,6 +18,7 @@ import type { RunRow } from "./rows.ts";
 import { endUnowned, hasEffect } from "./ending.ts";
 import { endRun, moveRun, takenInBy, tellPlaces, unbindSlots } from "./run-state.ts";
 import { suspendRun } from "./suspension.ts";
+import { dropTail, takeOver } from "./take-over.ts";
 import { sealedLeaf, settleTranscript } from "./transcript.ts";
 
 /**
@@ -106,6 +107,10 @@ function memoryOwnership(db: MemoryDatabase, claim: Claim): Ownership {
           return claimRun(db, run, { process, cause: "worker_lost" });
         }),
       ),
+    takeOver: async ({ adopt }) =>
+      db.transaction("take_over", facts, () => takeOver(db, running(), { generation: claim.generation, adopt })),
+    dropTail: async () =>
+      db.transaction("drop_tail", facts, () => dropTail(db, running().conversationId, claim.generation)),
     seal: async (conclusion) => db.transaction("seal", facts, () => seal(db, claim, conclusion)),
     finish: async (finalization) => db.transaction("finish", facts, () => finish(db, claim, finalization)),
     suspend: async () => db.transaction("suspend", facts, () => suspendRun(db, claim)),

@@ -32,6 +32,8 @@ export const SABOTAGES = [
   "effect_repeated",
   /** The last hold of a run is decided, and nobody wakes the run. */
   "decided_in_vain",
+  /** A tail that was adopted and could not be continued stays in the transcript. */
+  "tail_not_dropped",
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;

@@ -1,4 +1,4 @@
-import type { VisibleItem } from "@signalbox/core";
+import type { ClosedItem, VisibleItem } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
 import type { RunRow } from "./rows.ts";
 
@@ -24,4 +24,19 @@ export function visibleItems(db: MemoryDatabase, run: RunRow): readonly VisibleI
     }
   }
   return [...visible.values()];
+}
+
+/** Those that were said to their end, with their text. */
+export function closedItems(db: MemoryDatabase, run: RunRow): readonly ClosedItem[] {
+  const closed = new Map<string, ClosedItem>();
+  for (const event of db.eventsOf(run.conversationId)) {
+    if (event.runId !== run.id) continue;
+    if (event.type === "text.completed" || event.type === "thinking.completed") {
+      const kind = event.type === "text.completed" ? "text" : "thinking";
+      closed.set(event.itemId, { itemId: event.itemId, kind, text: event.text });
+    } else if (event.type === "text.retracted") {
+      closed.delete(event.itemId);
+    }
+  }
+  return [...closed.values()];
 }

@@ -6,7 +6,7 @@ import { PlatformError } from "@signalbox/contract";
 import type { TranscriptEntry, TranscriptLog } from "@signalbox/worker";
 
 interface Row {
-  readonly generation: number;
+  generation: number;
   readonly entry: TranscriptEntry;
   readonly finalized: boolean;
 }
@@ -44,11 +44,26 @@ export class MemoryTranscript {
     return this.#rows.filter((row) => row.finalized || row.generation === this.#generation).map((row) => row.entry);
   }
 
-  /** Ownership changes: whoever held the transcript before can append no more. */
-  claim(): number {
+  /**
+   * Ownership changes: whoever held the transcript before can append no more. With `adopt` what it left of its turn is
+   * the new owner's.
+   */
+  claim(options: { readonly adopt?: boolean } = {}): number {
+    const before = this.#generation;
     this.#generation += 1;
+    for (const row of this.#rows) {
+      if (options.adopt === true && row.generation === before && !row.finalized) row.generation = this.#generation;
+    }
     return this.#generation;
   }
+
+  /** Last entry of the main stream that the present owner sees. */
+  get tail(): string | null {
+    return this.visible.findLast((entry) => entry.stream === "")?.entryId ?? null;
+  }
+
+  /** What the ledger says of tool calls, by their ids. */
+  readonly outcomes = new Map<string, { readonly state: string; readonly resultJson: string }>();
 
   /** The turn of the present owner is over: what it appended becomes the place to continue from. */
   finalize(): void {
@@ -68,6 +83,20 @@ export class MemoryTranscript {
   log(generation: number = this.#generation): TranscriptLog {
     return {
       append: async (entries) => this.append(entries, generation),
+      replaceTail: async (behind, entries) => {
+        this.#demand(generation);
+        const place = this.#rows.findIndex(({ entry }) => entry.stream === "" && entry.entryId === behind);
+        if (place < 0) throw new PlatformError("transcript_corrupt");
+        this.#rows = this.#rows.filter((row, at) => at <= place || row.finalized || row.generation !== generation);
+        this.append(entries, generation);
+      },
+      outcomes: async (toolUseIds) => {
+        this.#demand(generation);
+        return toolUseIds.flatMap((toolUseId) => {
+          const found = this.outcomes.get(toolUseId);
+          return found === undefined ? [] : [{ toolUseId, ...found }];
+        });
+      },
       load: async () => {
         this.#demand(generation);
         return this.visible;

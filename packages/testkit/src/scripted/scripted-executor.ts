@@ -2,7 +2,7 @@
  * An engine without a mind of its own: plays what it is told through the same interface, gates and transcript as the
  * real ones. The reference for what a worker must do with any engine.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { asPlatformError, PlatformError } from "@signalbox/contract";
 import {
   GateConnections,
@@ -41,8 +41,15 @@ class ScriptedExecutor implements Executor {
     const { rung, leaf, history } = context.continuity;
     const native = rung === "native" || rung === "repaired";
     const entries = native && leaf !== null ? upTo(leaf, await context.transcript.load()) : [];
+    // A scripted step is kept at its end, so a turn that was left in the middle has nothing to go on from.
+    const unfinished = rung === "repaired" ? readTurn(entries) : null;
     const messageCount = rung === "rebuilt" ? history.length : entries.filter((each) => each.kind === "item").length;
-    return new ScriptedSession(context, { connections: this.#connections, leaf: native ? leaf : null, messageCount });
+    return new ScriptedSession(context, {
+      connections: this.#connections,
+      leaf: native ? leaf : null,
+      messageCount,
+      answered: unfinished,
+    });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -55,6 +62,8 @@ interface Opened {
   readonly connections: GateConnections;
   readonly leaf: string | null;
   readonly messageCount: number;
+  /** What the turn that is to be gone on with has answered. */
+  readonly answered: string | null;
 }
 
 class ScriptedSession implements EngineSession {
@@ -65,12 +74,14 @@ class ScriptedSession implements EngineSession {
   #messageCount: number;
   #stage: Stage | null = null;
   #sizeBytes = 0;
+  readonly #answered: string | null;
 
   constructor(context: SessionContext, opened: Opened) {
     this.#context = context;
     this.#connections = opened.connections;
     this.leaf = opened.leaf;
     this.#messageCount = opened.messageCount;
+    this.#answered = opened.answered;
   }
 
   rebind(): void {
@@ -78,6 +89,9 @@ class ScriptedSession implements EngineSession {
   }
 
   async step(input: StepInput, emit: Emit, signal: AbortSignal): Promise<StepResult> {
+    if (input.kind === "recover") {
+      return this.#recovered(input, emit);
+    }
     const parts = input.kind === "message" ? input.parts : [input.reason];
     const stage = new Stage({
       context: this.#context,
@@ -114,6 +128,21 @@ class ScriptedSession implements EngineSession {
     return this.#stage?.deliver(input) ?? false;
   }
 
+  /** The turn was over, only nobody had heard of it: what it answered stays, or is said again. */
+  async #recovered(input: Extract<StepInput, { readonly kind: "recover" }>, emit: Emit): Promise<StepResult> {
+    const text = this.#answered ?? "";
+    const digest = createHash("sha256").update(text).digest("hex");
+    const standing = input.shown.findLast((item) => item.kind === "text" && item.digest === digest);
+    for (const { itemId } of input.shown.filter((item) => item !== standing)) {
+      await emit({ type: "text.retracted", itemId, cause: "not_continued" });
+    }
+    if (standing === undefined && text !== "") {
+      await emit({ type: "text.completed", itemId: this.#context.newItemId(), text });
+    }
+    const { leaf } = this;
+    return { outcome: "done", answer: text, stopReason: "end_turn", leaf, servedModel: "scripted", error: null };
+  }
+
   checkpoint(): Promise<CheckpointHeader> {
     return Promise.resolve({ schemaVersion: SCHEMA_VERSION, leaf: this.leaf, sizeBytes: this.#sizeBytes });
   }
@@ -132,7 +161,8 @@ class ScriptedSession implements EngineSession {
       const body = Buffer.from(JSON.stringify(message));
       return { kind: "item", entryId: `m${this.#messageCount}.${this.#salt}`, stream: "", body };
     });
-    const body = Buffer.from(JSON.stringify({ v: SCHEMA_VERSION, messageCount: this.#messageCount }));
+    const facts = { v: SCHEMA_VERSION, messageCount: this.#messageCount, outcome: result.outcome };
+    const body = Buffer.from(JSON.stringify(facts));
     const state: TranscriptEntry = { kind: "state", entryId: `s${this.#messageCount}.${this.#salt}`, stream: "", body };
     await this.#context.transcript.append([...items, state]);
     this.leaf = state.entryId;
@@ -144,6 +174,19 @@ class ScriptedSession implements EngineSession {
 function resultOf(stage: Stage): StepResult {
   const { text, stopReason, servedModel } = stage;
   return { outcome: "failed", answer: text, stopReason, leaf: null, servedModel, error: null };
+}
+
+/** What the turn at the end answered. Throws `transcript_corrupt` unless it ended in order. */
+function readTurn(entries: readonly TranscriptEntry[]): string {
+  const read = (entry: TranscriptEntry | undefined): unknown =>
+    entry === undefined ? null : JSON.parse(Buffer.from(entry.body).toString("utf8"));
+  const state = read(entries.at(-1));
+  const said = read(entries.at(-2));
+  const isOver = typeof state === "object" && state !== null && "outcome" in state && state.outcome === "done";
+  if (!isOver || typeof said !== "object" || said === null || !("text" in said) || typeof said.text !== "string") {
+    throw new PlatformError("transcript_corrupt", "The turn at the end of the transcript was not finished.");
+  }
+  return said.text;
 }
 
 function upTo(leaf: string, entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {

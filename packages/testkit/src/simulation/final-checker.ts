@@ -2,7 +2,9 @@
 import { isTerminal, type PlatformEvent } from "@signalbox/contract";
 import { createItemFold, generationOf, type FoldedItem } from "@signalbox/core";
 import type { MemoryDatabase } from "../memory/database.ts";
+import type { RunRow } from "../memory/rows.ts";
 import type { Effect } from "./gates.ts";
+import { keptMessages } from "./kept-rows.ts";
 import type { SimReader } from "./reader.ts";
 import type { Sent } from "./user.ts";
 import type { Violation } from "./violations.ts";
@@ -21,6 +23,7 @@ export function checkRest(rest: Rest): void {
   checkOrder(rest);
   checkEffects(rest);
   checkItems(rest);
+  checkTranscripts(rest);
   for (const reader of rest.readers) checkReader(rest, reader);
 }
 
@@ -82,8 +85,44 @@ function checkItems({ db, report }: Rest): void {
       if (!isTerminal(run.state) || item.state === "retracted") continue;
       if (item.state === "open") report("INV-09", `${item.itemId} is still open though its run has ended`);
       const answeredBy = run.conclusion?.generation ?? 0;
-      if (generationOf(item.revision) < answeredBy) {
-        report("INV-09", `${item.itemId} stands though the turn ran again after it`);
+      if (generationOf(item.revision) < answeredBy && !isKept(db, run, item)) {
+        report("INV-09", `${item.itemId} of ${run.id}, ${run.state}, stands though the turn ran again after it`);
+      }
+    }
+  }
+}
+
+/** Whether the last generation took it over with the transcript, so that it is still part of the answer. */
+function isKept(db: MemoryDatabase, run: RunRow, item: FoldedItem): boolean {
+  // Whatever people had seen whole when they cancelled is what there is of the answer.
+  if (run.state === "cancelled") return true;
+  const entries = db.entries.where(
+    (entry) => entry.conversationId === run.conversationId && entry.generation === run.conclusion?.generation,
+  );
+  return keptMessages(entries).some(
+    (message) => message.runId === run.id && message.said.some((said) => said.text === item.text),
+  );
+}
+
+/** INV-17: what the next turn continues from says what people see, run by run. */
+function checkTranscripts({ db, report }: Rest): void {
+  for (const { id, leafPosition } of db.conversations.all()) {
+    const fold = createItemFold();
+    for (const event of db.eventsOf(id)) fold.apply(event);
+    const entries = db.entries.where((entry) => entry.conversationId === id && !entry.cut);
+    const kept = keptMessages(entries.filter((entry) => entry.position <= leafPosition));
+    for (const runId of new Set(kept.map((message) => message.runId))) {
+      const run = db.runs.must(runId);
+      if (run.state !== "completed") continue;
+      const said = kept.filter((message) => message.runId === runId).flatMap((message) => message.said);
+      const seen = fold.items().filter((item) => item.runId === runId && item.state === "completed");
+      const texts = (items: readonly { readonly text: string }[]): string =>
+        items
+          .map((item) => item.text)
+          .sort()
+          .join("|");
+      if (texts(said) !== texts(seen)) {
+        report("INV-17", `the transcript of ${runId} has ${texts(said)}, readers see ${texts(seen)}`);
       }
     }
   }

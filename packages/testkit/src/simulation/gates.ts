@@ -1,7 +1,14 @@
 /** Gates as thin as they can be: an intent before, an outcome after, and in between the effect on the world outside. */
 import { createHash } from "node:crypto";
 import { makeId, NO_USAGE, PlatformError, uuidV7Bytes, type HoldId, type ModelCallId } from "@signalbox/contract";
-import { judgeToolCall, type GateRecord, type HoldRecord, type Proposal, type TranscriptRow } from "@signalbox/core";
+import {
+  judgeToolCall,
+  type CallOutcome,
+  type GateRecord,
+  type HoldRecord,
+  type Proposal,
+  type TranscriptRow,
+} from "@signalbox/core";
 import type { Snapshot } from "@signalbox/contract";
 import { collect } from "./collect.ts";
 import type { Machine } from "./machine.ts";
@@ -133,6 +140,10 @@ export class SimGates {
 
   appendTranscript(tokenHash: string, rows: readonly TranscriptRow[]): Promise<{ readonly leaf: string | null }> {
     return this.#options.record.appendTranscript(tokenHash, rows);
+  }
+
+  callOutcomes(tokenHash: string, toolUseIds: readonly string[]): Promise<readonly CallOutcome[]> {
+    return this.#options.record.callOutcomes(tokenHash, toolUseIds);
   }
 
   async loadTranscript(tokenHash: string): Promise<readonly TranscriptRow[]> {

@@ -82,6 +82,8 @@ function farOwnership(near: Ownership, call: Call): Ownership {
     bindSlot: (slot) => call("bind_slot", () => near.bindSlot(slot)),
     append: (events, turnId) => call("append", () => near.append(events, turnId)),
     changeWorker: async (options) => farOwnership(await call("change_worker", () => near.changeWorker(options)), call),
+    takeOver: (options) => call("take_over", () => near.takeOver(options)),
+    dropTail: () => call("drop_tail", () => near.dropTail()),
     seal: (conclusion) => call("seal", () => near.seal(conclusion)),
     finish: (finalization) => call("finish", () => near.finish(finalization)),
     suspend: () => call("suspend", () => near.suspend()),
@@ -100,7 +102,9 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
     cancelledRuns: (runIds) => call("cancelled_runs", () => near.cancelledRuns(runIds)),
-    appendTranscript: (tokenHash, rows) => call("append_transcript", () => near.appendTranscript(tokenHash, rows)),
+    appendTranscript: (tokenHash, rows, cutBehind) =>
+      call("append_transcript", () => near.appendTranscript(tokenHash, rows, cutBehind)),
+    callOutcomes: (tokenHash, toolUseIds) => call("call_outcomes", () => near.callOutcomes(tokenHash, toolUseIds)),
     async *loadTranscript(tokenHash) {
       yield* await call("load_transcript", () => collect(near.loadTranscript(tokenHash)));
     },

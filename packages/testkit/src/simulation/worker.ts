@@ -3,12 +3,13 @@
  * keeps its transcript. It can die, be cut off from its supervisor and go on, or be slow to hear that it should stop.
  */
 import { makeId, PlatformError, uuidV7Bytes, type HoldId } from "@signalbox/contract";
-import type { SessionRequest, StepRequest, StepResult, TranscriptRow, WorkerEvent } from "@signalbox/core";
+import type { Recovery, SessionRequest, StepRequest, StepResult, TranscriptRow, WorkerEvent } from "@signalbox/core";
 import type { Faults } from "./faults.ts";
 import type { SimGates } from "./gates.ts";
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
-import { planOf, type PlannedMessage } from "./plan.ts";
+import { compareSaid, keptMessages, messageRow, resultRowId, toolUseIdOf } from "./kept-rows.ts";
+import { planOf, type Plan, type PlannedMessage } from "./plan.ts";
 import type { Life, Scheduler } from "./scheduler.ts";
 
 export interface WorkerOptions {
@@ -28,6 +29,8 @@ export interface WorkerOptions {
 export interface SimSession {
   readonly request: SessionRequest;
   readonly tokenHash: string;
+  /** The transcript it was opened from. */
+  readonly rows: readonly TranscriptRow[];
   interrupted: boolean;
   ended: boolean;
   leaf: string | null;
@@ -55,8 +58,19 @@ export class SimWorker {
     }
     this.#highest.set(request.conversationId, request.generation);
     this.#connections.add(tokenHash);
-    if (request.rung === "native") await this.#restore(request, tokenHash);
-    return { request, tokenHash, interrupted: false, ended: false, leaf: null, said: "", inbox: null, late: null };
+    const continues = request.rung === "native" || request.rung === "repaired";
+    const rows = continues ? await this.#restore(request, tokenHash) : [];
+    return {
+      request,
+      tokenHash,
+      rows,
+      interrupted: false,
+      ended: false,
+      leaf: null,
+      said: "",
+      inbox: null,
+      late: null,
+    };
   }
 
   /** Never rejects: whatever a gate or the plan does is a result. */
@@ -82,12 +96,13 @@ export class SimWorker {
     });
   }
 
-  async #restore(request: SessionRequest, tokenHash: string): Promise<void> {
+  async #restore(request: SessionRequest, tokenHash: string): Promise<readonly TranscriptRow[]> {
     const rows = await this.#gate((gates) => gates.loadTranscript(tokenHash));
     const last = rows.findLast((row) => row.stream === "");
     if (last?.entryId !== request.leaf || this.#options.faults.failsToContinue()) {
       throw new PlatformError("transcript_corrupt");
     }
+    return rows;
   }
 
   async #play(session: SimSession, request: StepRequest, say: (event: WorkerEvent) => void): Promise<StepResult> {
@@ -95,7 +110,10 @@ export class SimWorker {
     const plan = planOf({ runId: request.runId, seed, plain });
     session.late = plan.keepsLate ? [] : null;
     session.inbox = [];
-    const begin = request.continueReason === null ? 0 : Number(request.continueReason);
+    const begin =
+      request.recovery === null
+        ? Number(request.continueReason ?? 0)
+        : await this.#goOn(session, { plan, runId: request.runId, recovery: request.recovery }, say);
     for (let index = begin; index < plan.messages.length; index += 1) {
       const message = plan.messages[index];
       if (message === undefined) break;
@@ -109,6 +127,36 @@ export class SimWorker {
     if (plan.ending === "provider_error") throw new PlatformError("provider_overloaded");
     const ended = { ...this.#resultOf(session, "done"), stopReason: plan.ending };
     return plan.ending === "empty" ? { ...ended, answer: "" } : ended;
+  }
+
+  /** Finds its place in the turn that another worker left. The message to go on with. */
+  async #goOn(
+    session: SimSession,
+    turn: { readonly plan: Plan; readonly runId: string; readonly recovery: Recovery },
+    say: (event: WorkerEvent) => void,
+  ): Promise<number> {
+    const { plan, runId, recovery } = turn;
+    const kept = keptMessages(session.rows).filter((message) => message.runId === runId);
+    const last = kept.at(-1);
+    if (last === undefined) throw new PlatformError("transcript_corrupt");
+    const { gone, unseen } = compareSaid(
+      kept.flatMap((message) => message.said),
+      recovery.shown,
+    );
+    for (const { itemId } of gone) say({ type: "text.retracted", itemId, cause: "not_continued" });
+    for (const { kind, text } of unseen) say({ type: `${kind}.completed`, itemId: this.#itemId(), text });
+    session.said = last.said.at(-1)?.text ?? "";
+    session.leaf = session.request.leaf;
+    const calls = plan.messages[last.index]?.calls ?? [];
+    const ids = calls.map((_, place) => toolUseIdOf({ ...last, place }));
+    const known = new Set(session.rows.map((row) => row.entryId));
+    const open = ids.filter((id) => !known.has(resultRowId(id)));
+    const outcomes = open.length === 0 ? [] : await this.#gate((gates) => gates.callOutcomes(session.tokenHash, open));
+    for (const id of open) {
+      const outcome = outcomes.find((each) => each.toolUseId === id);
+      await this.#keep(session, resultRowId(id), outcome?.resultJson ?? `{"state":"${outcome?.state ?? "withdrawn"}"}`);
+    }
+    return last.index + 1;
   }
 
   /** False when it was interrupted on the way. */
@@ -125,19 +173,20 @@ export class SimWorker {
     const streamed = await this.#stream(session, message, say);
     const calls = message.calls.map((call, each) => ({
       ...call,
-      toolUseId: `tu_${generation}_${index}_${each}_${runId.slice(-4)}`,
+      toolUseId: toolUseIdOf({ runId, generation, index, place: each }),
     }));
     const accepted = await this.#gate((gates) =>
       gates.settleModelCall(modelCallId, streamed ? { snapshot, calls } : null),
     );
     if (!streamed) return false;
     if (!accepted && calls.length > 0) throw new PlatformError("tool_not_proposed");
-    await this.#keep(session, `msg_${generation}_${index}`, message.chunks.join(""));
+    const row = messageRow(runId, generation, played);
+    await this.#keep(session, row.entryId, row.text);
     for (const call of calls) {
       if (!(await this.#move(session))) return false;
       say({ type: "run.phase", phase: "using_tool" });
       const result = await this.#gate((gates) => gates.callTool(tokenHash, call));
-      await this.#keep(session, `res_${call.toolUseId}`, result);
+      await this.#keep(session, resultRowId(call.toolUseId), result);
     }
     return await this.#move(session);
   }

@@ -83,11 +83,23 @@ export class GateConnections implements Disposable {
       method: "POST",
       agent: secure ? this.#https : this.#http,
       headers: { ...order.headers, "content-length": String(Buffer.byteLength(order.body)) },
-      signal: order.signal,
       timeout: SILENCE_MAX_MS,
     });
     const response = new Promise<IncomingMessage>((resolve, reject) => {
-      request.once("response", resolve);
+      // Not by Node's own option: aborting a request whose answer is complete brings down the process with an error that
+      // nobody can listen to.
+      const abort = (): void => {
+        if (answer?.complete !== true) {
+          request.destroy(new PlatformError("run_cancelled"));
+        }
+      };
+      let answer: IncomingMessage | null = null;
+      order.signal.addEventListener("abort", abort, { once: true });
+      request.once("close", () => order.signal.removeEventListener("abort", abort));
+      request.once("response", (head) => {
+        answer = head;
+        resolve(head);
+      });
       // Stays for the life of the request: an error after the head also reaches the body, which is read elsewhere.
       request.on("error", reject);
       request.once("timeout", () => request.destroy(new PlatformError(order.silent)));

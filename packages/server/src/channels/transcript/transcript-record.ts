@@ -1,27 +1,44 @@
 /** Transcript entries in PostgreSQL, appended and read under the generation a slot is bound to. */
 import { createHash } from "node:crypto";
 import { PlatformError } from "@signalbox/contract";
-import type { GateRecord, TranscriptRow } from "@signalbox/core";
+import type { CallOutcome, GateRecord, TranscriptRow } from "@signalbox/core";
 import { askRecord, readRows, type Queryable } from "../../store/record-call.ts";
-import { APPEND_TRANSCRIPT, LOAD_TRANSCRIPT, TRANSCRIPT_HEAD } from "../../store/statements/record-statements.ts";
+import {
+  APPEND_BEHIND,
+  APPEND_TRANSCRIPT,
+  CALL_OUTCOMES,
+  LOAD_TRANSCRIPT,
+  TRANSCRIPT_HEAD,
+} from "../../store/statements/record-statements.ts";
 
-export type TranscriptRecord = Pick<GateRecord, "appendTranscript" | "loadTranscript">;
+export type TranscriptRecord = Pick<GateRecord, "appendTranscript" | "loadTranscript" | "callOutcomes">;
 
 const PAGE_BYTES = 1024 * 1024;
 
 /** `database` connects as `signalbox_run`. */
 export function createTranscriptRecord(database: Queryable): TranscriptRecord {
   return {
-    appendTranscript: (tokenHash, rows) =>
-      askRecord<{ readonly leaf: string | null }>(database, APPEND_TRANSCRIPT, [
-        tokenHash,
+    appendTranscript: (tokenHash, rows, cutBehind) => {
+      const columns = [
         rows.map((row) => row.kind),
         rows.map((row) => row.entryId),
         rows.map((row) => row.stream),
         rows.map((row) => row.body),
-      ]),
+      ] as const;
+      return cutBehind === undefined
+        ? askRecord<Appended>(database, APPEND_TRANSCRIPT, [tokenHash, ...columns])
+        : askRecord<Appended>(database, APPEND_BEHIND, [tokenHash, cutBehind, ...columns]);
+    },
     loadTranscript: (tokenHash) => loadTranscript(database, tokenHash),
+    async callOutcomes(tokenHash, toolUseIds) {
+      const values = [tokenHash, toolUseIds];
+      return (await askRecord<{ readonly outcomes: readonly CallOutcome[] }>(database, CALL_OUTCOMES, values)).outcomes;
+    },
   };
+}
+
+interface Appended {
+  readonly leaf: string | null;
 }
 
 interface Head {

@@ -36,7 +36,7 @@ export interface GateRecordParts {
   readonly snapshots: SnapshotCache;
   readonly live: Pick<LiveChannel, "ring">;
   readonly authority: Authority;
-  readonly transcript: Pick<GateRecord, "appendTranscript" | "loadTranscript">;
+  readonly transcript: Pick<GateRecord, "appendTranscript" | "loadTranscript" | "callOutcomes">;
 }
 
 export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecord {
@@ -52,8 +52,9 @@ export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecor
     suspend: (held) => suspendHeld(parts, held),
     cancelledRuns: async (runIds, forMs = 0) =>
       (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds, forMs])).map(({ id }) => id),
-    appendTranscript: (tokenHash, rows) => parts.transcript.appendTranscript(tokenHash, rows),
+    appendTranscript: (tokenHash, rows, cutBehind) => parts.transcript.appendTranscript(tokenHash, rows, cutBehind),
     loadTranscript: (tokenHash) => parts.transcript.loadTranscript(tokenHash),
+    callOutcomes: (tokenHash, toolUseIds) => parts.transcript.callOutcomes(tokenHash, toolUseIds),
   };
 }
 

@@ -1,16 +1,27 @@
 /** An owner's hold on one conversation: each write presents the generation it was claimed under. */
 import type { HistoryEntry, MessageId, OwnerEvent, RunId, TurnId } from "@signalbox/contract";
-import type { Claim, Conclusion, Finalization, LiveChannel, Ownership, Seal, Suspension } from "@signalbox/core";
+import type {
+  Claim,
+  Conclusion,
+  Finalization,
+  Inheritance,
+  LiveChannel,
+  Ownership,
+  Seal,
+  Suspension,
+} from "@signalbox/core";
 import type { BoundSlots } from "../../store/bound-slots.ts";
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import {
   BIND_SLOT,
   CHANGE_WORKER,
+  DROP_TAIL,
   FINISH,
   HISTORY_BEFORE,
   RELEASE,
   SEAL,
   TAKE_IN,
+  TAKE_OVER,
 } from "../../store/statements/record-statements.ts";
 import { claimOf, type ClaimFacts } from "./claim-facts.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -60,6 +71,16 @@ export class PostgresOwnership implements Ownership {
     const answer = await askRecord<{ readonly claim: ClaimFacts }>(this.#parts.database, CHANGE_WORKER, values);
     this.#parts.live.ring(conversationId, answer.claim.sequence);
     return new PostgresOwnership(claimOf(answer.claim, snapshot), this.#parts);
+  }
+
+  async takeOver(options: { readonly adopt: boolean }): Promise<Inheritance> {
+    const { conversationId, generation } = this.claim;
+    return askRecord<Inheritance>(this.#parts.database, TAKE_OVER, [conversationId, generation, options.adopt]);
+  }
+
+  async dropTail(): Promise<void> {
+    const { conversationId, generation } = this.claim;
+    await askRecord(this.#parts.database, DROP_TAIL, [conversationId, generation]);
   }
 
   async seal(conclusion: Conclusion): Promise<Seal> {

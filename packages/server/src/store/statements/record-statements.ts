@@ -20,6 +20,8 @@ export const RECLAIM = call("reclaim", 3);
 export const CHANGE_WORKER = call("change_worker", 3);
 export const RELEASE = call("release", 2);
 export const BIND_SLOT = call("bind_slot", 4);
+export const TAKE_OVER = call("take_over", 3);
+export const DROP_TAIL = call("drop_tail", 2);
 export const SEAL = call("seal", 3);
 export const FINISH = call("finish", 13);
 export const TAKE_IN = call("take_in", 3);
@@ -35,6 +37,8 @@ export const LOSE_MODEL_CALL = call("lose_model_call", 1);
 export const LOSE_TOOL_CALL = call("lose_tool_call", 1);
 
 export const APPEND_TRANSCRIPT = call("append_transcript", 5);
+export const APPEND_BEHIND = call("append_behind", 6);
+export const CALL_OUTCOMES = call("call_outcomes", 2);
 export const TRANSCRIPT_HEAD = call("transcript_head", 1);
 
 export const REGISTER_PROCESS = call("register_process", 2);

@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signalbox/worker/v1/worker.proto.
  */
 export const file_signalbox_worker_v1_worker: GenFile = /*@__PURE__*/
-  fileDesc("CiBzaWduYWxib3gvd29ya2VyL3YxL3dvcmtlci5wcm90bxITc2lnbmFsYm94Lndvcmtlci52MSJ1Cg9SZWdpc3RlclJlcXVlc3QSDwoHYWRkcmVzcxgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIuCghydW50aW1lcxgDIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZRIMCgRyb29tGAQgASgNIiQKEFJlZ2lzdGVyUmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0iYgoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJYXZhaWxhYmxlGAMgASgIEg8KB3Byb2JsZW0YBCABKAkSFAoMY2FwYWJpbGl0aWVzGAUgAygJIkgKDUdhdGVBZGRyZXNzZXMSEQoJbW9kZWxfdXJsGAEgASgJEhAKCHRvb2xfdXJsGAIgASgJEhIKCnJlY29yZF91cmwYAyABKAkiXAoKQ29udGludWl0eRIMCgRydW5nGAEgASgJEgwKBGxlYWYYAiABKAkSMgoHaGlzdG9yeRgDIAMoCzIhLnNpZ25hbGJveC53b3JrZXIudjEuSGlzdG9yeUVudHJ5IioKDEhpc3RvcnlFbnRyeRIMCgRyb2xlGAEgASgJEgwKBHRleHQYAiABKAkihAIKGEluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAQSFQoNc25hcHNob3RfanNvbhgEIAEoCRIVCg1zbmFwc2hvdF9oYXNoGAUgASgJEhIKCnNsb3RfdG9rZW4YBiABKAkSMwoKY29udGludWl0eRgHIAEoCzIfLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWl0eRIxCgVnYXRlcxgIIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuR2F0ZUFkZHJlc3NlcyJNChlJbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEg8KB3JlYm91bmQYASABKAgSEQoJc2xvdF9oYXNoGAIgASgJEgwKBGxlYWYYAyABKAkimQIKEkV4ZWN1dGVTdGVwUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIOCgZydW5faWQYAyABKAkSDwoHdHVybl9pZBgEIAEoCRI0CgdtZXNzYWdlGAUgASgLMiEuc2lnbmFsYm94Lndvcmtlci52MS5NZXNzYWdlSW5wdXRIABI2Cghjb250aW51ZRgGIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuQ29udGludWVJbnB1dEgAEj4KB3Nlc3Npb24YByABKAsyLS5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVxdWVzdEIHCgVpbnB1dCIdCgxNZXNzYWdlSW5wdXQSDQoFcGFydHMYASADKAkiHwoNQ29udGludWVJbnB1dBIOCgZyZWFzb24YASABKAkipgQKE0V4ZWN1dGVTdGVwUmVzcG9uc2USNAoKdGV4dF9kZWx0YRgBIAEoCzIeLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dERlbHRhSAASPAoOdGV4dF9jb21wbGV0ZWQYAiABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABI8Cg50ZXh0X3JldHJhY3RlZBgDIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dFJldHJhY3RlZEgAEjgKDnRoaW5raW5nX2RlbHRhGAQgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5UZXh0RGVsdGFIABJAChJ0aGlua2luZ19jb21wbGV0ZWQYBSABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLlRleHRDb21wbGV0ZWRIABIrCgVwaGFzZRgGIAEoCzIaLnNpZ25hbGJveC53b3JrZXIudjEuUGhhc2VIABJACgZvcGVuZWQYByABKAsyLi5zaWduYWxib3gud29ya2VyLnYxLkluaXRXb3JrZXJTZXNzaW9uUmVzcG9uc2VIABI2Cghjb25zdW1lZBgIIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuSW5wdXRDb25zdW1lZEgAEjEKBnJlc3VsdBgPIAEoCzIfLnNpZ25hbGJveC53b3JrZXIudjEuU3RlcFJlc3VsdEgAQgcKBWV2ZW50IjoKCVRleHREZWx0YRIPCgdpdGVtX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIMCgR0ZXh0GAMgASgJIi4KDVRleHRDb21wbGV0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJIi8KDVRleHRSZXRyYWN0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgVjYXVzZRgCIAEoCSIWCgVQaGFzZRINCgVwaGFzZRgBIAEoCSIjCg1JbnB1dENvbnN1bWVkEhIKCm1lc3NhZ2VfaWQYASABKAki0wIKClN0ZXBSZXN1bHQSOAoHb3V0Y29tZRgBIAEoDjInLnNpZ25hbGJveC53b3JrZXIudjEuU3RlcFJlc3VsdC5PdXRjb21lEg4KBmFuc3dlchgCIAEoCRITCgtzdG9wX3JlYXNvbhgDIAEoCRIMCgRsZWFmGAQgASgJEi0KBWVycm9yGAUgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5TdGVwRXJyb3ISFAoMc2VydmVkX21vZGVsGAYgASgJIpIBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARIUChBPVVRDT01FX0NPTlRJTlVFEAISGQoVT1VUQ09NRV9IT0xEX1JFUVVJUkVEEAMSEgoOT1VUQ09NRV9GQUlMRUQQBBIXChNPVVRDT01FX0lOVEVSUlVQVEVEEAUiKQoJU3RlcEVycm9yEgwKBGNvZGUYASABKAkSDgoGZGV0YWlsGAIgASgJIlMKFEludGVycnVwdFN0ZXBSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg4KBnJlYXNvbhgDIAEoCSIoChVJbnRlcnJ1cHRTdGVwUmVzcG9uc2USDwoHcnVubmluZxgBIAEoCCJlChNEZWxpdmVySW5wdXRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEhIKCm1lc3NhZ2VfaWQYAyABKAkSDQoFcGFydHMYBCADKAkiKAoURGVsaXZlcklucHV0UmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgiQAoRQ2hlY2twb2ludFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQicwoSQ2hlY2twb2ludFJlc3BvbnNlEhYKDnNjaGVtYV92ZXJzaW9uGAEgASgNEg8KB3J1bnRpbWUYAiABKAkSEgoKZ2VuZXJhdGlvbhgDIAEoBBIMCgRsZWFmGAQgASgJEhIKCnNpemVfYnl0ZXMYBSABKAQiJgoQSGVhcnRiZWF0UmVxdWVzdBISCgpzdXBlcnZpc29yGAEgASgJIpoBChFIZWFydGJlYXRSZXNwb25zZRITCgtpbmNhcm5hdGlvbhgBIAEoCRIMCgRyb29tGAIgASgNEjIKCHNlc3Npb25zGAMgAygLMiAuc2lnbmFsYm94Lndvcmtlci52MS5TZXNzaW9uTG9hZBIuCghydW50aW1lcxgEIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZSJMCgtTZXNzaW9uTG9hZBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIQCghzdGVwcGluZxgDIAEoCCJPChBUZXJtaW5hdGVSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg4KBnJlYXNvbhgDIAEoCSITChFUZXJtaW5hdGVSZXNwb25zZSKjAQoFRW50cnkSLQoEa2luZBgBIAEoDjIfLnNpZ25hbGJveC53b3JrZXIudjEuRW50cnkuS2luZBIQCghlbnRyeV9pZBgCIAEoCRIOCgZzdHJlYW0YAyABKAkSDAoEYm9keRgEIAEoDCI7CgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0lURU0QARIOCgpLSU5EX1NUQVRFEAIiPAoNQXBwZW5kUmVxdWVzdBIrCgdlbnRyaWVzGAEgAygLMhouc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeSIeCg5BcHBlbmRSZXNwb25zZRIMCgRsZWFmGAEgASgJIg0KC0xvYWRSZXF1ZXN0IjsKDExvYWRSZXNwb25zZRIrCgdlbnRyaWVzGAEgAygLMhouc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeTLLBQoNV29ya2VyU2VydmljZRJyChFJbml0V29ya2VyU2Vzc2lvbhItLnNpZ25hbGJveC53b3JrZXIudjEuSW5pdFdvcmtlclNlc3Npb25SZXF1ZXN0Gi4uc2lnbmFsYm94Lndvcmtlci52MS5Jbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEmIKC0V4ZWN1dGVTdGVwEicuc2lnbmFsYm94Lndvcmtlci52MS5FeGVjdXRlU3RlcFJlcXVlc3QaKC5zaWduYWxib3gud29ya2VyLnYxLkV4ZWN1dGVTdGVwUmVzcG9uc2UwARJmCg1JbnRlcnJ1cHRTdGVwEikuc2lnbmFsYm94Lndvcmtlci52MS5JbnRlcnJ1cHRTdGVwUmVxdWVzdBoqLnNpZ25hbGJveC53b3JrZXIudjEuSW50ZXJydXB0U3RlcFJlc3BvbnNlEmMKDERlbGl2ZXJJbnB1dBIoLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVxdWVzdBopLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVzcG9uc2USXQoKQ2hlY2twb2ludBImLnNpZ25hbGJveC53b3JrZXIudjEuQ2hlY2twb2ludFJlcXVlc3QaJy5zaWduYWxib3gud29ya2VyLnYxLkNoZWNrcG9pbnRSZXNwb25zZRJaCglIZWFydGJlYXQSJS5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlcXVlc3QaJi5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlc3BvbnNlEloKCVRlcm1pbmF0ZRIlLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVxdWVzdBomLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVzcG9uc2UyagoPUmVnaXN0cnlTZXJ2aWNlElcKCFJlZ2lzdGVyEiQuc2lnbmFsYm94Lndvcmtlci52MS5SZWdpc3RlclJlcXVlc3QaJS5zaWduYWxib3gud29ya2VyLnYxLlJlZ2lzdGVyUmVzcG9uc2UysQEKDVJlY29yZFNlcnZpY2USUQoGQXBwZW5kEiIuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXF1ZXN0GiMuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXNwb25zZRJNCgRMb2FkEiAuc2lnbmFsYm94Lndvcmtlci52MS5Mb2FkUmVxdWVzdBohLnNpZ25hbGJveC53b3JrZXIudjEuTG9hZFJlc3BvbnNlMAFiBnByb3RvMw");
+  fileDesc("CiBzaWduYWxib3gvd29ya2VyL3YxL3dvcmtlci5wcm90bxITc2lnbmFsYm94Lndvcmtlci52MSJ1Cg9SZWdpc3RlclJlcXVlc3QSDwoHYWRkcmVzcxgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIuCghydW50aW1lcxgDIAMoCzIcLnNpZ25hbGJveC53b3JrZXIudjEuUnVudGltZRIMCgRyb29tGAQgASgNIiQKEFJlZ2lzdGVyUmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0iYgoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJYXZhaWxhYmxlGAMgASgIEg8KB3Byb2JsZW0YBCABKAkSFAoMY2FwYWJpbGl0aWVzGAUgAygJIkgKDUdhdGVBZGRyZXNzZXMSEQoJbW9kZWxfdXJsGAEgASgJEhAKCHRvb2xfdXJsGAIgASgJEhIKCnJlY29yZF91cmwYAyABKAkibwoKQ29udGludWl0eRIMCgRydW5nGAEgASgJEgwKBGxlYWYYAiABKAkSMgoHaGlzdG9yeRgDIAMoCzIhLnNpZ25hbGJveC53b3JrZXIudjEuSGlzdG9yeUVudHJ5EhEKCWZpbmFsaXplZBgEIAEoCSIqCgxIaXN0b3J5RW50cnkSDAoEcm9sZRgBIAEoCRIMCgR0ZXh0GAIgASgJIoQCChhJbml0V29ya2VyU2Vzc2lvblJlcXVlc3QSEQoJdGVuYW50X2lkGAEgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRISCgpnZW5lcmF0aW9uGAMgASgEEhUKDXNuYXBzaG90X2pzb24YBCABKAkSFQoNc25hcHNob3RfaGFzaBgFIAEoCRISCgpzbG90X3Rva2VuGAYgASgJEjMKCmNvbnRpbnVpdHkYByABKAsyHy5zaWduYWxib3gud29ya2VyLnYxLkNvbnRpbnVpdHkSMQoFZ2F0ZXMYCCABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLkdhdGVBZGRyZXNzZXMiTQoZSW5pdFdvcmtlclNlc3Npb25SZXNwb25zZRIPCgdyZWJvdW5kGAEgASgIEhEKCXNsb3RfaGFzaBgCIAEoCRIMCgRsZWFmGAMgASgJIs8CChJFeGVjdXRlU3RlcFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSDgoGcnVuX2lkGAMgASgJEg8KB3R1cm5faWQYBCABKAkSNAoHbWVzc2FnZRgFIAEoCzIhLnNpZ25hbGJveC53b3JrZXIudjEuTWVzc2FnZUlucHV0SAASNgoIY29udGludWUYBiABKAsyIi5zaWduYWxib3gud29ya2VyLnYxLkNvbnRpbnVlSW5wdXRIABI0CgdyZWNvdmVyGAggASgLMiEuc2lnbmFsYm94Lndvcmtlci52MS5SZWNvdmVySW5wdXRIABI+CgdzZXNzaW9uGAcgASgLMi0uc2lnbmFsYm94Lndvcmtlci52MS5Jbml0V29ya2VyU2Vzc2lvblJlcXVlc3RCBwoFaW5wdXQiHQoMTWVzc2FnZUlucHV0Eg0KBXBhcnRzGAEgAygJIh8KDUNvbnRpbnVlSW5wdXQSDgoGcmVhc29uGAEgASgJIk0KDFJlY292ZXJJbnB1dBIOCgZyZWFzb24YASABKAkSLQoFc2hvd24YAiADKAsyHi5zaWduYWxib3gud29ya2VyLnYxLlNob3duSXRlbSI6CglTaG93bkl0ZW0SDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBmRpZ2VzdBgDIAEoCSKmBAoTRXhlY3V0ZVN0ZXBSZXNwb25zZRI0Cgp0ZXh0X2RlbHRhGAEgASgLMh4uc2lnbmFsYm94Lndvcmtlci52MS5UZXh0RGVsdGFIABI8Cg50ZXh0X2NvbXBsZXRlZBgCIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dENvbXBsZXRlZEgAEjwKDnRleHRfcmV0cmFjdGVkGAMgASgLMiIuc2lnbmFsYm94Lndvcmtlci52MS5UZXh0UmV0cmFjdGVkSAASOAoOdGhpbmtpbmdfZGVsdGEYBCABKAsyHi5zaWduYWxib3gud29ya2VyLnYxLlRleHREZWx0YUgAEkAKEnRoaW5raW5nX2NvbXBsZXRlZBgFIAEoCzIiLnNpZ25hbGJveC53b3JrZXIudjEuVGV4dENvbXBsZXRlZEgAEisKBXBoYXNlGAYgASgLMhouc2lnbmFsYm94Lndvcmtlci52MS5QaGFzZUgAEkAKBm9wZW5lZBgHIAEoCzIuLnNpZ25hbGJveC53b3JrZXIudjEuSW5pdFdvcmtlclNlc3Npb25SZXNwb25zZUgAEjYKCGNvbnN1bWVkGAggASgLMiIuc2lnbmFsYm94Lndvcmtlci52MS5JbnB1dENvbnN1bWVkSAASMQoGcmVzdWx0GA8gASgLMh8uc2lnbmFsYm94Lndvcmtlci52MS5TdGVwUmVzdWx0SABCBwoFZXZlbnQiOgoJVGV4dERlbHRhEg8KB2l0ZW1faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBHRleHQYAyABKAkiLgoNVGV4dENvbXBsZXRlZBIPCgdpdGVtX2lkGAEgASgJEgwKBHRleHQYAiABKAkiLwoNVGV4dFJldHJhY3RlZBIPCgdpdGVtX2lkGAEgASgJEg0KBWNhdXNlGAIgASgJIhYKBVBoYXNlEg0KBXBoYXNlGAEgASgJIiMKDUlucHV0Q29uc3VtZWQSEgoKbWVzc2FnZV9pZBgBIAEoCSLTAgoKU3RlcFJlc3VsdBI4CgdvdXRjb21lGAEgASgOMicuc2lnbmFsYm94Lndvcmtlci52MS5TdGVwUmVzdWx0Lk91dGNvbWUSDgoGYW5zd2VyGAIgASgJEhMKC3N0b3BfcmVhc29uGAMgASgJEgwKBGxlYWYYBCABKAkSLQoFZXJyb3IYBSABKAsyHi5zaWduYWxib3gud29ya2VyLnYxLlN0ZXBFcnJvchIUCgxzZXJ2ZWRfbW9kZWwYBiABKAkikgEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhAKDE9VVENPTUVfRE9ORRABEhQKEE9VVENPTUVfQ09OVElOVUUQAhIZChVPVVRDT01FX0hPTERfUkVRVUlSRUQQAxISCg5PVVRDT01FX0ZBSUxFRBAEEhcKE09VVENPTUVfSU5URVJSVVBURUQQBSIpCglTdGVwRXJyb3ISDAoEY29kZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkiUwoUSW50ZXJydXB0U3RlcFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSDgoGcmVhc29uGAMgASgJIigKFUludGVycnVwdFN0ZXBSZXNwb25zZRIPCgdydW5uaW5nGAEgASgIImUKE0RlbGl2ZXJJbnB1dFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSEgoKbWVzc2FnZV9pZBgDIAEoCRINCgVwYXJ0cxgEIAMoCSIoChREZWxpdmVySW5wdXRSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCJAChFDaGVja3BvaW50UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCJzChJDaGVja3BvaW50UmVzcG9uc2USFgoOc2NoZW1hX3ZlcnNpb24YASABKA0SDwoHcnVudGltZRgCIAEoCRISCgpnZW5lcmF0aW9uGAMgASgEEgwKBGxlYWYYBCABKAkSEgoKc2l6ZV9ieXRlcxgFIAEoBCImChBIZWFydGJlYXRSZXF1ZXN0EhIKCnN1cGVydmlzb3IYASABKAkimgEKEUhlYXJ0YmVhdFJlc3BvbnNlEhMKC2luY2FybmF0aW9uGAEgASgJEgwKBHJvb20YAiABKA0SMgoIc2Vzc2lvbnMYAyADKAsyIC5zaWduYWxib3gud29ya2VyLnYxLlNlc3Npb25Mb2FkEi4KCHJ1bnRpbWVzGAQgAygLMhwuc2lnbmFsYm94Lndvcmtlci52MS5SdW50aW1lIkwKC1Nlc3Npb25Mb2FkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEhAKCHN0ZXBwaW5nGAMgASgIIk8KEFRlcm1pbmF0ZVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSDgoGcmVhc29uGAMgASgJIhMKEVRlcm1pbmF0ZVJlc3BvbnNlIqMBCgVFbnRyeRItCgRraW5kGAEgASgOMh8uc2lnbmFsYm94Lndvcmtlci52MS5FbnRyeS5LaW5kEhAKCGVudHJ5X2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRib2R5GAQgASgMIjsKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg0KCUtJTkRfSVRFTRABEg4KCktJTkRfU1RBVEUQAiJQCg1BcHBlbmRSZXF1ZXN0EisKB2VudHJpZXMYASADKAsyGi5zaWduYWxib3gud29ya2VyLnYxLkVudHJ5EhIKCmN1dF9iZWhpbmQYAiABKAkiHgoOQXBwZW5kUmVzcG9uc2USDAoEbGVhZhgBIAEoCSINCgtMb2FkUmVxdWVzdCI7CgxMb2FkUmVzcG9uc2USKwoHZW50cmllcxgBIAMoCzIaLnNpZ25hbGJveC53b3JrZXIudjEuRW50cnkiJwoPT3V0Y29tZXNSZXF1ZXN0EhQKDHRvb2xfdXNlX2lkcxgBIAMoCSJGChBPdXRjb21lc1Jlc3BvbnNlEjIKCG91dGNvbWVzGAEgAygLMiAuc2lnbmFsYm94Lndvcmtlci52MS5DYWxsT3V0Y29tZSJGCgtDYWxsT3V0Y29tZRITCgt0b29sX3VzZV9pZBgBIAEoCRINCgVzdGF0ZRgCIAEoCRITCgtyZXN1bHRfanNvbhgDIAEoCTLLBQoNV29ya2VyU2VydmljZRJyChFJbml0V29ya2VyU2Vzc2lvbhItLnNpZ25hbGJveC53b3JrZXIudjEuSW5pdFdvcmtlclNlc3Npb25SZXF1ZXN0Gi4uc2lnbmFsYm94Lndvcmtlci52MS5Jbml0V29ya2VyU2Vzc2lvblJlc3BvbnNlEmIKC0V4ZWN1dGVTdGVwEicuc2lnbmFsYm94Lndvcmtlci52MS5FeGVjdXRlU3RlcFJlcXVlc3QaKC5zaWduYWxib3gud29ya2VyLnYxLkV4ZWN1dGVTdGVwUmVzcG9uc2UwARJmCg1JbnRlcnJ1cHRTdGVwEikuc2lnbmFsYm94Lndvcmtlci52MS5JbnRlcnJ1cHRTdGVwUmVxdWVzdBoqLnNpZ25hbGJveC53b3JrZXIudjEuSW50ZXJydXB0U3RlcFJlc3BvbnNlEmMKDERlbGl2ZXJJbnB1dBIoLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVxdWVzdBopLnNpZ25hbGJveC53b3JrZXIudjEuRGVsaXZlcklucHV0UmVzcG9uc2USXQoKQ2hlY2twb2ludBImLnNpZ25hbGJveC53b3JrZXIudjEuQ2hlY2twb2ludFJlcXVlc3QaJy5zaWduYWxib3gud29ya2VyLnYxLkNoZWNrcG9pbnRSZXNwb25zZRJaCglIZWFydGJlYXQSJS5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlcXVlc3QaJi5zaWduYWxib3gud29ya2VyLnYxLkhlYXJ0YmVhdFJlc3BvbnNlEloKCVRlcm1pbmF0ZRIlLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVxdWVzdBomLnNpZ25hbGJveC53b3JrZXIudjEuVGVybWluYXRlUmVzcG9uc2UyagoPUmVnaXN0cnlTZXJ2aWNlElcKCFJlZ2lzdGVyEiQuc2lnbmFsYm94Lndvcmtlci52MS5SZWdpc3RlclJlcXVlc3QaJS5zaWduYWxib3gud29ya2VyLnYxLlJlZ2lzdGVyUmVzcG9uc2UyjAIKDVJlY29yZFNlcnZpY2USUQoGQXBwZW5kEiIuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXF1ZXN0GiMuc2lnbmFsYm94Lndvcmtlci52MS5BcHBlbmRSZXNwb25zZRJNCgRMb2FkEiAuc2lnbmFsYm94Lndvcmtlci52MS5Mb2FkUmVxdWVzdBohLnNpZ25hbGJveC53b3JrZXIudjEuTG9hZFJlc3BvbnNlMAESWQoIT3V0Y29tZXMSJC5zaWduYWxib3gud29ya2VyLnYxLk91dGNvbWVzUmVxdWVzdBolLnNpZ25hbGJveC53b3JrZXIudjEuT3V0Y29tZXNSZXNwb25zZTABYgZwcm90bzM");
 
 /**
  * @generated from message signalbox.worker.v1.RegisterRequest
@@ -156,7 +156,8 @@ export type Continuity = Message<"signalbox.worker.v1.Continuity"> & {
   rung: string;
 
   /**
-   * Entry id of the last finalized transcript entry; empty when there is none.
+   * Entry id of the last finalized transcript entry; empty when there is none. On `repaired` the last entry that an
+   * earlier generation left of this turn.
    *
    * @generated from field: string leaf = 2;
    */
@@ -168,6 +169,13 @@ export type Continuity = Message<"signalbox.worker.v1.Continuity"> & {
    * @generated from field: repeated signalbox.worker.v1.HistoryEntry history = 3;
    */
   history: HistoryEntry[];
+
+  /**
+   * Set on `repaired`: entry id of the last finalized transcript entry; empty when there is none.
+   *
+   * @generated from field: string finalized = 4;
+   */
+  finalized: string;
 };
 
 /**
@@ -327,6 +335,12 @@ export type ExecuteStepRequest = Message<"signalbox.worker.v1.ExecuteStepRequest
      */
     value: ContinueInput;
     case: "continue";
+  } | {
+    /**
+     * @generated from field: signalbox.worker.v1.RecoverInput recover = 8;
+     */
+    value: RecoverInput;
+    case: "recover";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -379,6 +393,64 @@ export type ContinueInput = Message<"signalbox.worker.v1.ContinueInput"> & {
  */
 export const ContinueInputSchema: GenMessage<ContinueInput> = /*@__PURE__*/
   messageDesc(file_signalbox_worker_v1_worker, 10);
+
+/**
+ * Goes on with a turn that an earlier generation left, on the rung `repaired`. The message is in the transcript already.
+ *
+ * @generated from message signalbox.worker.v1.RecoverInput
+ */
+export type RecoverInput = Message<"signalbox.worker.v1.RecoverInput"> & {
+  /**
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * Closed items of the turn that readers still see. The worker takes back those whose text the transcript it goes on
+   * from does not have, and says what it has and readers do not see.
+   *
+   * @generated from field: repeated signalbox.worker.v1.ShownItem shown = 2;
+   */
+  shown: ShownItem[];
+};
+
+/**
+ * Describes the message signalbox.worker.v1.RecoverInput.
+ * Use `create(RecoverInputSchema)` to create a new message.
+ */
+export const RecoverInputSchema: GenMessage<RecoverInput> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 11);
+
+/**
+ * @generated from message signalbox.worker.v1.ShownItem
+ */
+export type ShownItem = Message<"signalbox.worker.v1.ShownItem"> & {
+  /**
+   * @generated from field: string item_id = 1;
+   */
+  itemId: string;
+
+  /**
+   * `text` or `thinking`.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * SHA-256 (hex) of the text in UTF-8.
+   *
+   * @generated from field: string digest = 3;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message signalbox.worker.v1.ShownItem.
+ * Use `create(ShownItemSchema)` to create a new message.
+ */
+export const ShownItemSchema: GenMessage<ShownItem> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 12);
 
 /**
  * @generated from message signalbox.worker.v1.ExecuteStepResponse
@@ -453,7 +525,7 @@ export type ExecuteStepResponse = Message<"signalbox.worker.v1.ExecuteStepRespon
  * Use `create(ExecuteStepResponseSchema)` to create a new message.
  */
 export const ExecuteStepResponseSchema: GenMessage<ExecuteStepResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 11);
+  messageDesc(file_signalbox_worker_v1_worker, 13);
 
 /**
  * @generated from message signalbox.worker.v1.TextDelta
@@ -482,7 +554,7 @@ export type TextDelta = Message<"signalbox.worker.v1.TextDelta"> & {
  * Use `create(TextDeltaSchema)` to create a new message.
  */
 export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 12);
+  messageDesc(file_signalbox_worker_v1_worker, 14);
 
 /**
  * @generated from message signalbox.worker.v1.TextCompleted
@@ -504,7 +576,7 @@ export type TextCompleted = Message<"signalbox.worker.v1.TextCompleted"> & {
  * Use `create(TextCompletedSchema)` to create a new message.
  */
 export const TextCompletedSchema: GenMessage<TextCompleted> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 13);
+  messageDesc(file_signalbox_worker_v1_worker, 15);
 
 /**
  * @generated from message signalbox.worker.v1.TextRetracted
@@ -526,7 +598,7 @@ export type TextRetracted = Message<"signalbox.worker.v1.TextRetracted"> & {
  * Use `create(TextRetractedSchema)` to create a new message.
  */
 export const TextRetractedSchema: GenMessage<TextRetracted> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 14);
+  messageDesc(file_signalbox_worker_v1_worker, 16);
 
 /**
  * @generated from message signalbox.worker.v1.Phase
@@ -543,7 +615,7 @@ export type Phase = Message<"signalbox.worker.v1.Phase"> & {
  * Use `create(PhaseSchema)` to create a new message.
  */
 export const PhaseSchema: GenMessage<Phase> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 15);
+  messageDesc(file_signalbox_worker_v1_worker, 17);
 
 /**
  * @generated from message signalbox.worker.v1.InputConsumed
@@ -560,7 +632,7 @@ export type InputConsumed = Message<"signalbox.worker.v1.InputConsumed"> & {
  * Use `create(InputConsumedSchema)` to create a new message.
  */
 export const InputConsumedSchema: GenMessage<InputConsumed> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 16);
+  messageDesc(file_signalbox_worker_v1_worker, 18);
 
 /**
  * @generated from message signalbox.worker.v1.StepResult
@@ -606,7 +678,7 @@ export type StepResult = Message<"signalbox.worker.v1.StepResult"> & {
  * Use `create(StepResultSchema)` to create a new message.
  */
 export const StepResultSchema: GenMessage<StepResult> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 17);
+  messageDesc(file_signalbox_worker_v1_worker, 19);
 
 /**
  * @generated from enum signalbox.worker.v1.StepResult.Outcome
@@ -654,7 +726,7 @@ export type StepResult_Outcome = (typeof StepResult_Outcome)[keyof typeof StepRe
  * Describes the enum signalbox.worker.v1.StepResult.Outcome.
  */
 export const StepResult_OutcomeSchema: GenEnum<StepResult_Outcome> = /*@__PURE__*/
-  enumDesc(file_signalbox_worker_v1_worker, 17, 0);
+  enumDesc(file_signalbox_worker_v1_worker, 19, 0);
 
 /**
  * @generated from message signalbox.worker.v1.StepError
@@ -678,7 +750,7 @@ export type StepError = Message<"signalbox.worker.v1.StepError"> & {
  * Use `create(StepErrorSchema)` to create a new message.
  */
 export const StepErrorSchema: GenMessage<StepError> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 18);
+  messageDesc(file_signalbox_worker_v1_worker, 20);
 
 /**
  * @generated from message signalbox.worker.v1.InterruptStepRequest
@@ -705,7 +777,7 @@ export type InterruptStepRequest = Message<"signalbox.worker.v1.InterruptStepReq
  * Use `create(InterruptStepRequestSchema)` to create a new message.
  */
 export const InterruptStepRequestSchema: GenMessage<InterruptStepRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 19);
+  messageDesc(file_signalbox_worker_v1_worker, 21);
 
 /**
  * @generated from message signalbox.worker.v1.InterruptStepResponse
@@ -724,7 +796,7 @@ export type InterruptStepResponse = Message<"signalbox.worker.v1.InterruptStepRe
  * Use `create(InterruptStepResponseSchema)` to create a new message.
  */
 export const InterruptStepResponseSchema: GenMessage<InterruptStepResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 20);
+  messageDesc(file_signalbox_worker_v1_worker, 22);
 
 /**
  * @generated from message signalbox.worker.v1.DeliverInputRequest
@@ -758,7 +830,7 @@ export type DeliverInputRequest = Message<"signalbox.worker.v1.DeliverInputReque
  * Use `create(DeliverInputRequestSchema)` to create a new message.
  */
 export const DeliverInputRequestSchema: GenMessage<DeliverInputRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 21);
+  messageDesc(file_signalbox_worker_v1_worker, 23);
 
 /**
  * @generated from message signalbox.worker.v1.DeliverInputResponse
@@ -777,7 +849,7 @@ export type DeliverInputResponse = Message<"signalbox.worker.v1.DeliverInputResp
  * Use `create(DeliverInputResponseSchema)` to create a new message.
  */
 export const DeliverInputResponseSchema: GenMessage<DeliverInputResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 22);
+  messageDesc(file_signalbox_worker_v1_worker, 24);
 
 /**
  * @generated from message signalbox.worker.v1.CheckpointRequest
@@ -799,7 +871,7 @@ export type CheckpointRequest = Message<"signalbox.worker.v1.CheckpointRequest">
  * Use `create(CheckpointRequestSchema)` to create a new message.
  */
 export const CheckpointRequestSchema: GenMessage<CheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 23);
+  messageDesc(file_signalbox_worker_v1_worker, 25);
 
 /**
  * @generated from message signalbox.worker.v1.CheckpointResponse
@@ -836,7 +908,7 @@ export type CheckpointResponse = Message<"signalbox.worker.v1.CheckpointResponse
  * Use `create(CheckpointResponseSchema)` to create a new message.
  */
 export const CheckpointResponseSchema: GenMessage<CheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 24);
+  messageDesc(file_signalbox_worker_v1_worker, 26);
 
 /**
  * @generated from message signalbox.worker.v1.HeartbeatRequest
@@ -855,7 +927,7 @@ export type HeartbeatRequest = Message<"signalbox.worker.v1.HeartbeatRequest"> &
  * Use `create(HeartbeatRequestSchema)` to create a new message.
  */
 export const HeartbeatRequestSchema: GenMessage<HeartbeatRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 25);
+  messageDesc(file_signalbox_worker_v1_worker, 27);
 
 /**
  * @generated from message signalbox.worker.v1.HeartbeatResponse
@@ -887,7 +959,7 @@ export type HeartbeatResponse = Message<"signalbox.worker.v1.HeartbeatResponse">
  * Use `create(HeartbeatResponseSchema)` to create a new message.
  */
 export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 26);
+  messageDesc(file_signalbox_worker_v1_worker, 28);
 
 /**
  * @generated from message signalbox.worker.v1.SessionLoad
@@ -914,7 +986,7 @@ export type SessionLoad = Message<"signalbox.worker.v1.SessionLoad"> & {
  * Use `create(SessionLoadSchema)` to create a new message.
  */
 export const SessionLoadSchema: GenMessage<SessionLoad> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 27);
+  messageDesc(file_signalbox_worker_v1_worker, 29);
 
 /**
  * @generated from message signalbox.worker.v1.TerminateRequest
@@ -941,7 +1013,7 @@ export type TerminateRequest = Message<"signalbox.worker.v1.TerminateRequest"> &
  * Use `create(TerminateRequestSchema)` to create a new message.
  */
 export const TerminateRequestSchema: GenMessage<TerminateRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 28);
+  messageDesc(file_signalbox_worker_v1_worker, 30);
 
 /**
  * @generated from message signalbox.worker.v1.TerminateResponse
@@ -954,7 +1026,7 @@ export type TerminateResponse = Message<"signalbox.worker.v1.TerminateResponse">
  * Use `create(TerminateResponseSchema)` to create a new message.
  */
 export const TerminateResponseSchema: GenMessage<TerminateResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 29);
+  messageDesc(file_signalbox_worker_v1_worker, 31);
 
 /**
  * @generated from message signalbox.worker.v1.Entry
@@ -990,7 +1062,7 @@ export type Entry = Message<"signalbox.worker.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 30);
+  messageDesc(file_signalbox_worker_v1_worker, 32);
 
 /**
  * @generated from enum signalbox.worker.v1.Entry.Kind
@@ -1025,7 +1097,7 @@ export type Entry_Kind = (typeof Entry_Kind)[keyof typeof Entry_Kind] | UnknownE
  * Describes the enum signalbox.worker.v1.Entry.Kind.
  */
 export const Entry_KindSchema: GenEnum<Entry_Kind> = /*@__PURE__*/
-  enumDesc(file_signalbox_worker_v1_worker, 30, 0);
+  enumDesc(file_signalbox_worker_v1_worker, 32, 0);
 
 /**
  * @generated from message signalbox.worker.v1.AppendRequest
@@ -1035,6 +1107,13 @@ export type AppendRequest = Message<"signalbox.worker.v1.AppendRequest"> & {
    * @generated from field: repeated signalbox.worker.v1.Entry entries = 1;
    */
   entries: Entry[];
+
+  /**
+   * When set: entries of this generation behind this one of the main stream are cut, in the transaction that appends.
+   *
+   * @generated from field: string cut_behind = 2;
+   */
+  cutBehind: string;
 };
 
 /**
@@ -1042,7 +1121,7 @@ export type AppendRequest = Message<"signalbox.worker.v1.AppendRequest"> & {
  * Use `create(AppendRequestSchema)` to create a new message.
  */
 export const AppendRequestSchema: GenMessage<AppendRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 31);
+  messageDesc(file_signalbox_worker_v1_worker, 33);
 
 /**
  * @generated from message signalbox.worker.v1.AppendResponse
@@ -1061,7 +1140,7 @@ export type AppendResponse = Message<"signalbox.worker.v1.AppendResponse"> & {
  * Use `create(AppendResponseSchema)` to create a new message.
  */
 export const AppendResponseSchema: GenMessage<AppendResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 32);
+  messageDesc(file_signalbox_worker_v1_worker, 34);
 
 /**
  * @generated from message signalbox.worker.v1.LoadRequest
@@ -1074,7 +1153,7 @@ export type LoadRequest = Message<"signalbox.worker.v1.LoadRequest"> & {
  * Use `create(LoadRequestSchema)` to create a new message.
  */
 export const LoadRequestSchema: GenMessage<LoadRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 33);
+  messageDesc(file_signalbox_worker_v1_worker, 35);
 
 /**
  * @generated from message signalbox.worker.v1.LoadResponse
@@ -1091,7 +1170,72 @@ export type LoadResponse = Message<"signalbox.worker.v1.LoadResponse"> & {
  * Use `create(LoadResponseSchema)` to create a new message.
  */
 export const LoadResponseSchema: GenMessage<LoadResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_worker_v1_worker, 34);
+  messageDesc(file_signalbox_worker_v1_worker, 36);
+
+/**
+ * @generated from message signalbox.worker.v1.OutcomesRequest
+ */
+export type OutcomesRequest = Message<"signalbox.worker.v1.OutcomesRequest"> & {
+  /**
+   * @generated from field: repeated string tool_use_ids = 1;
+   */
+  toolUseIds: string[];
+};
+
+/**
+ * Describes the message signalbox.worker.v1.OutcomesRequest.
+ * Use `create(OutcomesRequestSchema)` to create a new message.
+ */
+export const OutcomesRequestSchema: GenMessage<OutcomesRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 37);
+
+/**
+ * @generated from message signalbox.worker.v1.OutcomesResponse
+ */
+export type OutcomesResponse = Message<"signalbox.worker.v1.OutcomesResponse"> & {
+  /**
+   * @generated from field: repeated signalbox.worker.v1.CallOutcome outcomes = 1;
+   */
+  outcomes: CallOutcome[];
+};
+
+/**
+ * Describes the message signalbox.worker.v1.OutcomesResponse.
+ * Use `create(OutcomesResponseSchema)` to create a new message.
+ */
+export const OutcomesResponseSchema: GenMessage<OutcomesResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 38);
+
+/**
+ * @generated from message signalbox.worker.v1.CallOutcome
+ */
+export type CallOutcome = Message<"signalbox.worker.v1.CallOutcome"> & {
+  /**
+   * @generated from field: string tool_use_id = 1;
+   */
+  toolUseId: string;
+
+  /**
+   * As the ledger has it: `succeeded`, `failed`, `unknown`, `denied`, `withdrawn` …
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * The MCP result as JSON; empty when there is none.
+   *
+   * @generated from field: string result_json = 3;
+   */
+  resultJson: string;
+};
+
+/**
+ * Describes the message signalbox.worker.v1.CallOutcome.
+ * Use `create(CallOutcomeSchema)` to create a new message.
+ */
+export const CallOutcomeSchema: GenMessage<CallOutcome> = /*@__PURE__*/
+  messageDesc(file_signalbox_worker_v1_worker, 39);
 
 /**
  * Served by a worker; dialled by the platform. Every call carries the join token as
@@ -1210,7 +1354,7 @@ export const RecordService: GenService<{
   },
   /**
    * Streams what the current owner may continue from: entries up to the last finalized leaf and those of its
-   * own generation, in order.
+   * own generation, in order. What an earlier generation left of the turn belongs to it once the platform has adopted it.
    *
    * @generated from rpc signalbox.worker.v1.RecordService.Load
    */
@@ -1218,6 +1362,16 @@ export const RecordService: GenService<{
     methodKind: "server_streaming";
     input: typeof LoadRequestSchema;
     output: typeof LoadResponseSchema;
+  },
+  /**
+   * What became of tool calls of this run, by the ids their model gave them. Ids the ledger does not have are left out.
+   *
+   * @generated from rpc signalbox.worker.v1.RecordService.Outcomes
+   */
+  outcomes: {
+    methodKind: "server_streaming";
+    input: typeof OutcomesRequestSchema;
+    output: typeof OutcomesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signalbox_worker_v1_worker, 2);

@@ -1,14 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { NO_OUTPUT, toolResult } from "./message.ts";
+import { modelBlocks } from "./result-blocks.ts";
 
-function read(...content: Parameters<typeof toolResult>[1]["content"]): readonly unknown[] {
-  const [block] = toolResult("id", { content, isError: false }).content;
-  return block?.type === "tool_result" ? block.content : [];
-}
+const read = (...content: Parameters<typeof modelBlocks>[0]): readonly unknown[] => modelBlocks(content);
 
 describe("what a model reads of a tool", () => {
   it("is never empty", () => {
-    const nothing = [{ type: "text", text: NO_OUTPUT }];
+    const nothing = [{ type: "text", text: "(no output)" }];
     expect(read()).toEqual(nothing);
     expect(read({ type: "text", text: "" }, { type: "text", text: " \n" })).toEqual(nothing);
   });
