@@ -221,6 +221,7 @@ it("pins the closed lists of words", () => {
     "hold_expired",
     "hold_opened",
     "hold_withdrawn",
+    "incarnation_opened",
     "message_completed",
     "message_received",
     "model_called",

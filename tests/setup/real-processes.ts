@@ -49,8 +49,9 @@ export class RealProcess implements AsyncDisposable {
   readonly child: ChildProcess;
   #output = "";
 
-  constructor(words: readonly string[], environment: Readonly<Record<string, string>>) {
-    this.child = spawn(process.execPath, [BINARY, ...words], {
+  /** `binary` is the present one unless said otherwise. */
+  constructor(words: readonly string[], environment: Readonly<Record<string, string>>, binary: string = BINARY) {
+    this.child = spawn(process.execPath, [binary, ...words], {
       cwd: ROOT,
       env: { PATH: process.env.PATH ?? "", TMPDIR: tmpdir(), HOME: tmpdir(), ...environment },
       stdio: ["pipe", "pipe", "pipe"],
@@ -104,31 +105,43 @@ export class RealProcess implements AsyncDisposable {
 }
 
 export interface Served {
+  /** Empty where a process has no such listener. */
   readonly url: string;
   readonly gatesUrl: string;
   readonly process: RealProcess;
 }
 
+export interface ServeOptions {
+  readonly port?: number;
+  readonly gatesPort?: number;
+  readonly role?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Another release. */
+  readonly binary?: string;
+}
+
 /** `signalbox serve`, ready. The ports of a platform that stood before may be asked for again. */
-export async function serve(
-  facts: PlatformFacts,
-  ports: { readonly port?: number; readonly gatesPort?: number } = {},
-): Promise<Served> {
+export async function serve(facts: PlatformFacts, options: ServeOptions = {}): Promise<Served> {
   const child = new RealProcess(
     [
       "serve",
       "--port",
-      String(ports.port ?? 0),
+      String(options.port ?? 0),
       "--gates-port",
-      String(ports.gatesPort ?? 0),
+      String(options.gatesPort ?? 0),
       "--mcp-servers",
       facts.toolServers,
+      ...(options.role === undefined ? [] : ["--role", options.role]),
     ],
-    environmentOf(facts),
+    { ...environmentOf(facts), ...options.environment },
+    options.binary,
   );
   try {
-    const ready = JSON.parse(await child.firstLine()) as { readonly url: string; readonly gatesUrl: string };
-    return { url: ready.url, gatesUrl: ready.gatesUrl, process: child };
+    const ready = JSON.parse(await child.firstLine()) as {
+      readonly url: string | null;
+      readonly gatesUrl: string | null;
+    };
+    return { url: ready.url ?? "", gatesUrl: ready.gatesUrl ?? "", process: child };
   } catch (thrown) {
     await child.kill("SIGKILL");
     throw thrown;
@@ -137,20 +150,22 @@ export async function serve(
 
 export function startWorkerProcess(
   facts: PlatformFacts,
-  options: { readonly gatesUrl: string; readonly runtime: string },
+  options: { readonly gatesUrl: string; readonly runtime: string; readonly binary?: string },
 ): RealProcess {
-  return new RealProcess(["worker", "--runtime", options.runtime, "--platform", options.gatesUrl], {
-    SIGNALBOX_JOIN_TOKEN: facts.joinToken,
-  });
+  return new RealProcess(
+    ["worker", "--runtime", options.runtime, "--platform", options.gatesUrl],
+    { SIGNALBOX_JOIN_TOKEN: facts.joinToken },
+    options.binary,
+  );
 }
 
 /** A key with every right. */
-export async function issueKey(facts: PlatformFacts, words: readonly string[] = []): Promise<string> {
-  await using child = new RealProcess(["keys", "create", "test", ...words], environmentOf(facts));
+export async function issueKey(facts: PlatformFacts, words: readonly string[] = [], binary?: string): Promise<string> {
+  await using child = new RealProcess(["keys", "create", "test", ...words], environmentOf(facts), binary);
   return await child.firstLine();
 }
 
-function environmentOf(facts: PlatformFacts): Readonly<Record<string, string>> {
+export function environmentOf(facts: PlatformFacts): Readonly<Record<string, string>> {
   return {
     DATABASE_URL: facts.databaseUrl,
     SIGNALBOX_SIM_URL: facts.simUrl,

@@ -194,6 +194,7 @@ export const AUDIT_ACTIONS = [
   "tool_settled",
   "tool_denied",
   "stale_refused",
+  "incarnation_opened",
 ] as const;
 /** What an entry of the audit says was done. */
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -98,6 +98,8 @@ export {
   transition,
   type RunEvent,
 } from "./run/transition.ts";
+export { startLoop, type Loop, type LoopOptions, type LoopPorts } from "./supervise/loop.ts";
+export { Presence, type PresenceOptions } from "./supervise/presence.ts";
 export type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervise/supervision.ts";
 export { createSupervisor } from "./supervise/supervisor.ts";
 export { createUpkeep, type Upkeep } from "./supervise/upkeep.ts";

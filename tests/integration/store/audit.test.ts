@@ -82,6 +82,7 @@ proves("INV-14", {
       );
     }
     await story(own);
+    await own.rows("select signalbox.open_era('operator', null)");
     const entries = await own.rows<Entry>(
       `select action, actor, tenant_id, conversation_id, run_id, generation, bytes, at
        from signalbox.audit_pending order by id`,

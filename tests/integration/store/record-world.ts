@@ -164,7 +164,11 @@ export class RecordWorld implements AsyncDisposable {
   }
 
   static async open(): Promise<RecordWorld> {
-    const database = await cloneDatabase();
+    return RecordWorld.over(await cloneDatabase());
+  }
+
+  /** On a migrated database that is there already; it is disposed with this. */
+  static async over(database: ClonedDatabase): Promise<RecordWorld> {
     const superuser = new pg.Client({ ...database.config, types: { getTypeParser } });
     await superuser.connect();
     return new RecordWorld(database, superuser);

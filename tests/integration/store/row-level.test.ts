@@ -6,7 +6,7 @@ import { commandFor, finishRun, newId, proposalOf, startedRun, textEvent, TURN }
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
 
 /** Tables of the whole installation, not of a tenant. */
-const UNTENANTED = ["database_start", "migration", "process", "upkeep"];
+const UNTENANTED = ["database_start", "era", "migration", "process", "process_offer", "store_identity", "upkeep"];
 
 let world: RecordWorld;
 

@@ -78,7 +78,7 @@ export const agentSchema = z
     /** True while it takes no new messages. */
     disabled: z.boolean(),
     plan: z.literal("none"),
-    whenBusy: z.enum(WHEN_BUSY),
+    whenBusy: z.enum(WHEN_BUSY).default(DEFAULT_WHEN_BUSY),
     /** What works with less than was asked for. */
     warnings: z.array(z.object({ code: z.string(), detail: z.string() })),
     createdAt: timeSchema,

@@ -78,11 +78,11 @@ export const conversationSchema = z
     /** Runs that wait behind it, next first; `position` counts the runs before each. */
     queue: z.array(z.object({ runId: z.string(), messageId: z.string(), position: z.int() })),
     /** What the active run waits for, oldest first. */
-    waitingFor: z.array(waitSchema),
+    waitingFor: z.array(waitSchema).default([]),
     /** Sequence of the newest event; 0 before the first. */
     lastSequence: z.int(),
     /** The oldest cursor that still works; 0 while every event is kept. */
-    keptSequence: z.int(),
+    keptSequence: z.int().default(0),
     /** The conversation it was forked from, or `null`. */
     forkedFrom: z.string().nullable().default(null),
     metadata: metadataSchema,

@@ -32,7 +32,7 @@ export const runSchema = z
     /** Weakest grade among the agent's tools. */
     containment: z.enum(CONTAINMENT_GRADES),
     /** The holds it waits for, oldest first. Its status is `waiting` once it waits without a worker. */
-    waitingFor: z.array(waitSchema),
+    waitingFor: z.array(waitSchema).default([]),
     cancelRequestedAt: timeSchema.nullable(),
     /** Tokens by class (the classes do not overlap) and calls, as the gates counted them. */
     usage: z.object({
@@ -46,7 +46,7 @@ export const runSchema = z
     /** Integer micro-USD, or `null` when the price of a model is not known. */
     costMicros: z.int().nullable(),
     /** The run whose message this one answers again, or `null`. */
-    retryOf: z.string().nullable(),
+    retryOf: z.string().nullable().default(null),
     /** The answer's message, or `null` when there is none to keep. */
     answerMessageId: z.string().nullable(),
     error: errorObjectSchema.nullable(),

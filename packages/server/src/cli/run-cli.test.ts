@@ -21,12 +21,14 @@ const COMMANDS = [
   "dev",
   "serve",
   "worker",
+  "drain",
   "chat",
   "agents",
   "conversations",
   "runs",
   "events",
   "keys",
+  "recover",
   "doctor",
   "demo",
 ];
@@ -126,6 +128,10 @@ describe("words that are off", () => {
     [["worker"], /name the platform's gate address/],
     [["worker", "--platform", "nonsense"], /name the platform's gate address/],
     [["worker", "--platform", "http://127.0.0.1:1"], /SIGNALBOX_JOIN_TOKEN is not set/],
+    [["drain"], /no platform process uses/],
+    [["drain", "--pid", "1", "--all"], /either --pid or --all/],
+    [["drain", "--wait", "0"], /--wait takes a number of seconds/],
+    [["recover"], /--after-restore/],
     [["keys", "create"], /keys create NAME/],
     [["keys", "create", "x", "--right", "all"], /there is no right "all"/],
     [["doctor", "please"], /"please" means nothing here/],
@@ -143,7 +149,12 @@ describe("words that are off", () => {
 
   it.each<[readonly string[], Readonly<Record<string, string>>, RegExp]>([
     [["serve"], { PORT: "http" }, /PORT must be a port number/],
+    [["serve", "--role", "api,boss"], {}, /There is no role "boss"/],
+    [["serve", "--role", "api,supervisor"], {}, /set SIGNALBOX_GATES_URL/],
+    [["serve", "--role", "worker"], {}, /set SIGNALBOX_PLATFORM_URL/],
     [["serve", "--log-level", "loud"], {}, /log level must be one of/],
+    [["worker", "--platform", "http://127.0.0.1:1", "--host", "::"], { SIGNALBOX_JOIN_TOKEN: "t" }, /needs a --port/],
+    [["worker", "--platform", "http://127.0.0.1:1", "--advertise", "w"], { SIGNALBOX_JOIN_TOKEN: "t" }, /--advertise/],
     [["worker", "--platform", "http://127.0.0.1:1", "--room", "0"], { SIGNALBOX_JOIN_TOKEN: "t" }, /--room takes/],
     [
       ["worker", "--platform", "http://127.0.0.1:1", "--runtime", "toString"],

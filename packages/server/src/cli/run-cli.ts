@@ -11,9 +11,11 @@ import { conversationsCommand } from "./commands/conversations.ts";
 import { demoCommand } from "./commands/demo.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { drainCommand } from "./commands/drain.ts";
 import { eventsCommand } from "./commands/events.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { explainCommand, runVerbCommands } from "./commands/operate.ts";
+import { recoverCommand } from "./commands/recover.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
@@ -25,6 +27,7 @@ const COMMANDS: readonly Command[] = [
   devCommand,
   serveCommand,
   workerCommand,
+  drainCommand,
   chatCommand,
   agentsCommand,
   conversationsCommand,
@@ -35,6 +38,7 @@ const COMMANDS: readonly Command[] = [
   stopCommand,
   eventsCommand,
   keysCommand,
+  recoverCommand,
   doctorCommand,
   demoCommand,
 ];

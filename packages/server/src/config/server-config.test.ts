@@ -8,10 +8,13 @@ import { readServerConfig } from "./server-config.ts";
 describe("what a platform works with", () => {
   it("has a default for everything but models", () => {
     expect(readServerConfig({}, {})).toEqual({
+      roles: ["api", "gates", "supervisor"],
       host: "127.0.0.1",
       port: 4620,
       gatesHost: "127.0.0.1",
       gatesPort: 4621,
+      gatesUrl: null,
+      platformUrl: null,
       dataDir: resolve(".signalbox"),
       databaseUrl: null,
       databaseDirectUrl: null,

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { LIMITS } from "@signalbox/core";
 import { ConfigurationError, countOf, portOf, secretOf, textOf, type Environment } from "./environment.ts";
 import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
+import { demandNeighbours, rolesOf, type ProcessRole } from "./roles.ts";
 import type { LogLevel } from "../telemetry/log.ts";
 
 const DEFAULT_PORT = 4620;
@@ -21,10 +22,15 @@ export interface ProviderConfig {
 }
 
 export interface ServerConfig {
+  readonly roles: readonly ProcessRole[];
   readonly host: string;
   readonly port: number;
   readonly gatesHost: string;
   readonly gatesPort: number;
+  /** Where engines reach the gates, when not at this process's own listener. */
+  readonly gatesUrl: string | null;
+  /** The listener of the supervisor that workers of this process register with, when it is another's. */
+  readonly platformUrl: string | null;
   readonly dataDir: string;
   readonly databaseUrl: string | null;
   /** Bypasses a connection pooler for LISTEN and presence; defaults to `databaseUrl`. */
@@ -46,6 +52,7 @@ export interface ServerConfig {
 }
 
 export interface ServerFlags {
+  readonly role?: string | undefined;
   readonly host?: string | undefined;
   readonly port?: string | undefined;
   readonly gatesPort?: string | undefined;
@@ -60,7 +67,15 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
   const host = flags.host ?? textOf(environment, "HOST") ?? "127.0.0.1";
   const port = portOf(flags.port ?? textOf(environment, "PORT") ?? String(DEFAULT_PORT), "PORT");
   const databaseUrl = secretOf(environment, "DATABASE_URL");
+  const surroundings = {
+    roles: rolesOf(flags.role ?? textOf(environment, "SIGNALBOX_ROLE")),
+    gatesUrl: urlOf(environment, "SIGNALBOX_GATES_URL"),
+    platformUrl: urlOf(environment, "SIGNALBOX_PLATFORM_URL"),
+    joinToken: longEnough(secretOf(environment, "SIGNALBOX_JOIN_TOKEN"), "SIGNALBOX_JOIN_TOKEN"),
+  };
+  demandNeighbours(surroundings);
   return {
+    ...surroundings,
     host,
     port,
     gatesHost: textOf(environment, "SIGNALBOX_GATES_HOST") ?? host,
@@ -71,7 +86,6 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     dataDir: dataDirOf(flags.dataDir, environment),
     databaseUrl,
     databaseDirectUrl: secretOf(environment, "SIGNALBOX_DATABASE_DIRECT_URL") ?? databaseUrl,
-    joinToken: longEnough(secretOf(environment, "SIGNALBOX_JOIN_TOKEN"), "SIGNALBOX_JOIN_TOKEN"),
     secret: longEnough(secretOf(environment, "SIGNALBOX_SECRET"), "SIGNALBOX_SECRET"),
     providers: readProviders(environment),
     admissionLimits: {
@@ -88,6 +102,17 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
 /** Absolute; also for commands that only look for what a platform left there. */
 export function dataDirOf(flag: string | undefined, environment: Environment): string {
   return resolve(flag ?? textOf(environment, "SIGNALBOX_DATA_DIR") ?? ".signalbox");
+}
+
+/** Scheme, host and port, without a slash at the end. */
+function urlOf(environment: Environment, name: string): string | null {
+  const text = textOf(environment, name);
+  if (text === null) return null;
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
+    throw new ConfigurationError(`${name} must be an address such as http://10.0.0.7:4621, not "${text}".`);
+  }
+  return url.origin;
 }
 
 /** Whoever guesses one of these may run agents here, or speak for anybody. */

@@ -1,6 +1,7 @@
 /**
  * The platform's second listener, for engines and workers only: model gate, tool gate and the Connect services
- * (record gate, registry) on one HTTP/1.1 address. It routes by path and never looks at a body.
+ * (record gate, registry) on one HTTP/1.1 address. It routes by path and never looks at a body. A supervisor whose
+ * gates are elsewhere opens it for the registry alone.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,8 +15,11 @@ export interface Gate {
 }
 
 export interface GateServerOptions {
-  readonly modelGate: Gate;
-  readonly toolGate: Gate;
+  /** Both `null` where this process has no gates. */
+  readonly modelGate: Gate | null;
+  readonly toolGate: Gate | null;
+  /** Problems that keep this process from serving; empty when it is ready. Left out: it is always ready. */
+  readonly unreadiness?: () => Promise<readonly string[]>;
   /** Connect services, each mounted under its own name. */
   readonly connectRoutes: readonly ((router: ConnectRouter) => void)[];
   /** Limit of one Connect message, either way. */
@@ -69,6 +73,7 @@ export async function createGateServer(options: GateServerOptions): Promise<Gate
 }
 
 function routerOf(options: GateServerOptions): (request: IncomingMessage, response: ServerResponse) => void {
+  const { modelGate, toolGate } = options;
   const connect = connectNodeAdapter({
     routes: (router) => {
       for (const mount of options.connectRoutes) mount(router);
@@ -84,10 +89,13 @@ function routerOf(options: GateServerOptions): (request: IncomingMessage, respon
       sendPlain(response, 403, "This address is not for browsers.");
     } else if (path === "/healthz") {
       sendPlain(response, 200, "ok");
-    } else if (path === "/model" || path.startsWith("/model/")) {
-      options.modelGate.handle(request, response);
-    } else if (path.startsWith("/mcp/")) {
-      options.toolGate.handle(request, response);
+    } else if (path === "/readyz") {
+      // Cannot fail: problems are what it tells.
+      sendReadiness(response, options.unreadiness ?? (async () => [])).catch(() => undefined);
+    } else if (modelGate !== null && (path === "/model" || path.startsWith("/model/"))) {
+      modelGate.handle(request, response);
+    } else if (toolGate !== null && path.startsWith("/mcp/")) {
+      toolGate.handle(request, response);
     } else {
       connect(request, response);
     }
@@ -103,6 +111,14 @@ interface PlainResponse {
 function sendPlain(response: PlainResponse, status: number, text: string): void {
   response.writeHead(status, { "content-type": "text/plain; charset=utf-8" });
   response.end(`${text}\n`);
+}
+
+/** The same document as that of the API. */
+async function sendReadiness(response: ServerResponse, unreadiness: () => Promise<readonly string[]>): Promise<void> {
+  const problems = await unreadiness().catch(() => ["it cannot be told"]);
+  const ready = problems.length === 0;
+  response.writeHead(ready ? 200 : 503, { "content-type": "application/json; charset=utf-8" });
+  response.end(JSON.stringify({ status: ready ? "ready" : "not_ready", problems }));
 }
 
 function listen(server: Server, options: GateServerOptions): Promise<void> {

@@ -1,50 +1,51 @@
-/** One platform process: everything joined, started in order and stopped in the opposite one. */
-import { makeId, PlatformError, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
+/**
+ * One platform process: what its roles need is joined, started in order and stopped in the opposite one. Roles that run
+ * elsewhere meet this process at the record, and at the addresses it was given.
+ */
+import { makeId, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
 import {
   createAdmission,
   createOperators,
   createSupervisor,
-  createUpkeep,
-  DAY_MS,
   LIMITS,
+  Presence,
   type Log,
   type Supervisor,
 } from "@signalbox/core";
 import { createApi, listen } from "../api/server.ts";
 import type { ApiServices } from "../api/services.ts";
+import type { Offer } from "../channels/truth/offer-record.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { openDatabase, type Database } from "../database/open-database.ts";
-import { createKeptCalls } from "../gates/kept-calls.ts";
-import { createGateServer } from "../gates/gate-server.ts";
-import { createModelGate } from "../model-gate/model-gate.ts";
-import { recordRoutes } from "../record-gate/record-gate.ts";
+import { embeddedWitness } from "../database/store-witness.ts";
 import { migrate } from "../store/migrations.ts";
 import { systemCancellation, systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
 import { createLog } from "../telemetry/log.ts";
 import { derive, platformSecret } from "../tenancy/secret.ts";
-import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
-import { createToolGate } from "../tool-gate/tool-gate.ts";
 import { ConnectedWorkers } from "../workers/pool.ts";
-import { registryRoutes } from "../workers/registry-service.ts";
+import type { HeldSession } from "../workers/worker-connection.ts";
 import { VERSION } from "../version.ts";
-import { DEFAULT_TENANT, ensureDevKey } from "./api-keys.ts";
+import { ensureDevKey } from "./api-keys.ts";
 import { createApiRecord } from "./api-record.ts";
-import { createOperatorView } from "./operator-view.ts";
-import { openRecord, type PlatformRecord } from "./record.ts";
+import { directConfigOf } from "./direct-config.ts";
 import { EndingStack } from "./ending-stack.ts";
-
-/** A worker that hears from no supervisor for this long ends its engines itself. */
-const WORKER_LEASE_MS = 10_000;
-const CONNECT_MESSAGE_BYTES = 8 * 1024 * 1024;
-const ROLES = ["api", "gates", "supervisor"] as const;
+import { startListener } from "./gates.ts";
+import { Offers } from "./offers.ts";
+import { portProblem } from "./port-problem.ts";
+import { unreadinessOf } from "./readiness.ts";
+import { startUpkeep } from "./upkeep.ts";
+import { createOperatorView } from "./operator-view.ts";
+import { openRecord, type PlatformRecord, type RecordOptions } from "./record.ts";
 
 export interface PlatformOptions {
   readonly log: "json" | "text";
 }
 
 export interface Platform extends AsyncDisposable {
-  readonly url: string;
-  readonly gatesUrl: string;
+  /** Of the API; `null` where this process has none. */
+  readonly url: string | null;
+  /** Of the listener for engines and workers; `null` where this process has neither gates nor a supervisor. */
+  readonly gatesUrl: string | null;
   readonly joinToken: string;
   readonly log: Log;
   /** A key with every right, the same over restarts. */
@@ -64,49 +65,42 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   const database = starting.use(await openDatabase({ url: config.databaseUrl ?? "", dataDir: config.dataDir }));
   const directConfig = directConfigOf(config, database);
   await migrate(directConfig);
-  const gateUrls = { modelUrl: "", toolUrl: "", recordUrl: "" };
-  const stopping = new AbortController();
-  let supervisor: Supervisor | null = null;
-  const workers = starting.use(
-    new ConnectedWorkers({
-      joinToken,
-      supervisor: `${process.pid}`,
-      gates: gateUrls,
-      clock: systemClock,
-      randomness: systemRandomness,
-      log,
-      onRoom: (cause) => (cause === "seat" ? supervisor?.roomGrew() : supervisor?.wake()),
-    }),
-  );
-  const expectedSeat = workers.expectedSeat.bind(workers);
-  const record = starting.use(openRecord({ config: database.pgConfig, directConfig, log, expectedSeat }));
-  supervisor = createRunSide({ record, workers, log });
-  // Twice, since draining is idempotent: here for a start that fails, and below in its place among the others.
-  starting.use(supervisor);
-  await supervisor.start();
-  starting.use(startUpkeep(record, { log, retentionDays: config.retentionDays }));
-  const gates = await startGates({ config, record, log, workers, supervisor, joinToken });
-  starting.use(gates);
-  Object.assign(gateUrls, {
-    modelUrl: `${gates.url}/model`,
-    toolUrl: `${gates.url}/mcp/units/default`,
-    recordUrl: gates.url,
-  });
-  // Disposed before gates and workers: a draining run still needs both.
-  starting.use(supervisor);
-  starting.defer(record.onSupervisorsRung(supervisor.wake.bind(supervisor)));
 
-  const api = createApi(apiServices({ config, record, workers, supervisor, secret, log, stopping: stopping.signal }));
-  starting.defer(() => api.close());
-  starting.defer(() => stopping.abort());
-  const url = await listen(api, { host: config.host, port: config.port }).catch((thrown: unknown) => {
-    throw portProblem(thrown, config.port);
-  });
+  // Filled in below: workers are told of them when they are dialled.
+  const gateUrls = gateUrlsAt("");
+  const runSide: RunSide = { supervisor: null, workers: null };
+  if (config.roles.includes("supervisor")) {
+    const judge = (held: readonly HeldSession[]): Promise<void> => runSide.judge?.(held) ?? Promise.resolve();
+    runSide.workers = starting.use(connectWorkers({ joinToken, gateUrls, log, runSide, judge }));
+  }
+  const expectedSeat = runSide.workers?.expectedSeat.bind(runSide.workers) ?? (() => null);
+  const record = starting.use(
+    openRecord({ config: database.pgConfig, directConfig, log, expectedSeat, ...witnessOf(config, database) }),
+  );
+  runSide.judge = (held) => record.processes.judgeSessions(held);
+  const incarnation = await startPresence({ config, record, log, runSide, starting });
+  const offers = new Offers({ record: record.offers, own: () => ownOffer(config, runSide), process: incarnation, log });
+  runSide.offers = offers;
+  const unreadiness = unreadinessOf({ roles: config.roles, record, runSide, offers, process: incarnation });
+  const { workers } = runSide;
+  const gatesUrl =
+    config.roles.includes("gates") || workers !== null
+      ? starting.use(
+          await startListener({ config, record, log, workers, joinToken, process: incarnation, unreadiness }),
+        ).url
+      : null;
+  Object.assign(gateUrls, gateUrlsAt(config.gatesUrl ?? gatesUrl ?? ""));
+  leadRuns(runSide.supervisor, record, starting);
+  starting.use(offers);
+  await offers.start();
+  const url = config.roles.includes("api")
+    ? await startApi({ config, record, runSide, offers, unreadiness, secret, log }, starting)
+    : null;
   const running = starting.move();
-  log.info("platform started", { url, gates: gates.url, database: database.kind });
+  log.info("platform started", { roles: config.roles, url, gates: gatesUrl, database: database.kind });
   return {
     url,
-    gatesUrl: gates.url,
+    gatesUrl,
     joinToken,
     log,
     ensureDevKey: () => ensureDevKey(record.queries.apiKeys, secret),
@@ -114,124 +108,138 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   };
 }
 
-function createRunSide(parts: {
-  readonly record: PlatformRecord;
-  readonly workers: ConnectedWorkers;
-  readonly log: Log;
-}): Supervisor {
-  const { record, workers, log } = parts;
-  return createSupervisor(
-    {
-      record: record.ownership,
-      processes: record.processes,
-      pool: workers,
-      live: record.live,
-      clock: systemClock,
-      cancellation: systemCancellation,
-      randomness: systemRandomness,
-      digest: systemDigest,
-      log,
-    },
-    { roles: ROLES },
-  );
+function leadRuns(supervisor: Supervisor | null, record: PlatformRecord, starting: EndingStack): void {
+  if (supervisor === null) return;
+  // Disposed before gates and workers: a draining run still needs both.
+  starting.use(supervisor);
+  starting.defer(record.onSupervisorsRung(supervisor.wake.bind(supervisor)));
 }
 
-function startUpkeep(
-  record: PlatformRecord,
-  options: { readonly log: Log; readonly retentionDays: number },
-): AsyncDisposable {
+function gateUrlsAt(url: string): { readonly modelUrl: string; readonly toolUrl: string; readonly recordUrl: string } {
+  return { modelUrl: `${url}/model`, toolUrl: `${url}/mcp/units/default`, recordUrl: url };
+}
+
+interface RunSide {
+  supervisor: Supervisor | null;
+  workers: ConnectedWorkers | null;
+  offers?: Offers;
+  /** Hears what a worker that comes says it holds. */
+  judge?: (held: readonly HeldSession[]) => Promise<void>;
+}
+
+function connectWorkers(parts: {
+  readonly joinToken: string;
+  readonly gateUrls: ReturnType<typeof gateUrlsAt>;
+  readonly log: Log;
+  readonly runSide: RunSide;
+  readonly judge: (held: readonly HeldSession[]) => Promise<void>;
+}): ConnectedWorkers {
+  const { joinToken, gateUrls, log, runSide, judge } = parts;
+  return new ConnectedWorkers({
+    joinToken,
+    supervisor: `${process.pid}`,
+    gates: gateUrls,
+    clock: systemClock,
+    randomness: systemRandomness,
+    log,
+    onSessions: judge,
+    onRoom: (cause) => {
+      if (cause === "seat") {
+        runSide.supervisor?.roomGrew();
+        return;
+      }
+      runSide.supervisor?.wake();
+      runSide.offers?.wake();
+    },
+  });
+}
+
+interface PresenceParts {
+  readonly config: ServerConfig;
+  readonly record: PlatformRecord;
+  readonly log: Log;
+  readonly runSide: RunSide;
+  readonly starting: EndingStack;
+}
+
+/**
+ * Registers a process that drives runs or decides at gates, and answers how to ask which one it is. A process that only
+ * answers clients owns nothing and is nobody in the record.
+ */
+async function startPresence(parts: PresenceParts): Promise<() => number | null> {
+  const { config, record, log, runSide, starting } = parts;
+  const roles = config.roles.filter((role) => role !== "worker");
   const ports = {
     clock: systemClock,
     cancellation: systemCancellation,
     randomness: systemRandomness,
-    log: options.log,
+    digest: systemDigest,
+    log,
   };
-  const eventRetentionMs = options.retentionDays * DAY_MS;
-  const upkeep = createUpkeep({ ...ports, record: record.upkeep }, { eventRetentionMs });
-  upkeep.start();
-  return upkeep;
+  if (runSide.workers !== null) {
+    const { ownership, processes, live } = record;
+    const supervisor = createSupervisor(
+      { ...ports, record: ownership, processes, pool: runSide.workers, live },
+      { roles },
+    );
+    runSide.supervisor = supervisor;
+    // Twice, since draining is idempotent: here for a start that fails, and later in its place among the others.
+    starting.use(supervisor);
+    await supervisor.start();
+    starting.use(startUpkeep(record, { log, retentionDays: config.retentionDays }));
+    return () => supervisor.process();
+  }
+  if (!config.roles.includes("gates")) return () => null;
+  const { processes } = record;
+  // Gates without a lease deny by themselves: there is nothing to stop and nothing to take up again.
+  const quiet = (): void => undefined;
+  const presence = new Presence({ processes, ports, limits: LIMITS, roles, onLapse: quiet, onHeld: quiet });
+  starting.use(presence);
+  await presence.start();
+  return () => presence.process();
 }
 
-interface GateParts {
+function ownOffer(config: ServerConfig, runSide: RunSide): Offer {
+  return {
+    runtimes: runSide.workers?.runtimes() ?? [],
+    providers: config.roles.includes("gates")
+      ? config.providers.map(({ name, simulated }) => ({ name, simulated }))
+      : [],
+  };
+}
+
+interface ApiParts {
   readonly config: ServerConfig;
   readonly record: PlatformRecord;
-  readonly log: Log;
-  readonly workers: ConnectedWorkers;
-  readonly supervisor: Supervisor;
-  readonly joinToken: string;
-}
-
-async function startGates(parts: GateParts): Promise<AsyncDisposable & { readonly url: string }> {
-  const { config, record, log, workers, supervisor, joinToken } = parts;
-  await using starting = new EndingStack();
-  const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
-  const incarnation = (): number => {
-    const process = supervisor.process();
-    // A gate that cannot tell whether it may still decide denies.
-    if (process === null) throw new PlatformError("database_unavailable", "This process is not sure of its lease.");
-    return process;
-  };
-  const catalog = starting.use(
-    new ToolCatalog({ ...ports, servers: config.mcpServers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
-  );
-  await catalog.start();
-  const kept = createKeptCalls({
-    record: record.gates,
-    subscribe: (conversationId) => record.live.subscribe(conversationId),
-    clock: systemClock,
-  });
-  const modelGate = starting.use(
-    createModelGate({
-      ...ports,
-      record: kept.record,
-      boundSnapshot: record.boundSnapshot,
-      withheldTools: (snapshot) => catalog.withheld(snapshot),
-      providers: config.providers,
-      process: incarnation,
-    }),
-  );
-  const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
-  const server = starting.use(
-    await createGateServer({
-      modelGate,
-      toolGate,
-      connectRoutes: [
-        recordRoutes({ ...ports, record: record.gates }),
-        registryRoutes({ joinToken, leaseMs: WORKER_LEASE_MS, workers }),
-      ],
-      messageBytesMax: CONNECT_MESSAGE_BYTES,
-      host: config.gatesHost,
-      port: config.gatesPort,
-      clock: systemClock,
-    }).catch((thrown: unknown) => {
-      throw portProblem(thrown, config.gatesPort);
-    }),
-  );
-  // Disposed first: a gate that leaves waits for every call it keeps.
-  starting.defer(() => kept[Symbol.dispose]());
-  const running = starting.move();
-  return { url: server.url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
-}
-
-function apiServices(parts: {
-  readonly config: ServerConfig;
-  readonly record: PlatformRecord;
-  readonly workers: ConnectedWorkers;
-  readonly supervisor: Supervisor;
+  readonly runSide: RunSide;
+  readonly offers: Offers;
+  readonly unreadiness: () => Promise<readonly string[]>;
   readonly secret: string;
   readonly log: Log;
-  readonly stopping: AbortSignal;
-}): ApiServices {
-  const { config, record, workers, supervisor, secret, log, stopping } = parts;
+}
+
+async function startApi(parts: ApiParts, starting: EndingStack): Promise<string> {
+  const stopping = new AbortController();
+  const { host, port } = parts.config;
+  const api = createApi(apiServices({ ...parts, stopping: stopping.signal }));
+  starting.defer(() => api.close());
+  starting.defer(() => stopping.abort());
+  return await listen(api, { host, port }).catch((thrown: unknown) => {
+    throw portProblem(thrown, port);
+  });
+}
+
+function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }): ApiServices {
+  const { config, record, runSide, offers, secret, log, stopping } = parts;
   const freshUuid = (): Uint8Array => uuidV7Bytes(systemClock.nowMs(), systemRandomness.bytes(10));
   return {
     record: createApiRecord(record.queries),
     admission: createAdmission(
       {
         record: record.admission,
-        handover: supervisor,
+        handover: runSide.supervisor,
         live: record.live,
-        steerable: () => steerableOf(workers.runtimes()),
+        steerable: () => steerableOf(offers.runtimes()),
         clock: systemClock,
         randomness: systemRandomness,
         digest: systemDigest,
@@ -242,10 +250,10 @@ function apiServices(parts: {
     operators: createOperators({ record: record.operators, live: record.live }),
     operatorView: createOperatorView(record.operatorQueries),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
-    runtimes: () => workers.runtimes(),
+    runtimes: () => offers.runtimes(),
     eventRetentionDays: config.retentionDays,
-    providers: () => config.providers.map(({ name, simulated }) => ({ name, simulated })),
-    unreadiness: () => problemsOf(record, { workers, supervisor }),
+    providers: () => [...offers.providers()],
+    unreadiness: parts.unreadiness,
     digest: systemDigest,
     newAgentId: () => makeId("agent", freshUuid()),
     newStopId: () => makeId("stop", freshUuid()),
@@ -265,33 +273,7 @@ function steerableOf(runtimes: readonly RuntimeInfo[]): readonly string[] {
     .map(({ name }) => name);
 }
 
-async function problemsOf(
-  record: PlatformRecord,
-  process: { readonly workers: ConnectedWorkers; readonly supervisor: Supervisor },
-): Promise<readonly string[]> {
-  const problems: string[] = [];
-  await record.ping().catch(() => problems.push("the database does not answer"));
-  if (process.supervisor.process() === null) problems.push("this process is not sure of its lease");
-  if (!process.workers.runtimes().some((runtime) => runtime.available)) problems.push("no worker is connected");
-  return problems;
-}
-
-function directConfigOf(config: ServerConfig, database: Database): Database["pgConfig"] {
-  const direct = config.databaseDirectUrl;
-  return direct === null || direct === config.databaseUrl ? database.pgConfig : { connectionString: direct };
-}
-
-function portProblem(thrown: unknown, port: number): unknown {
-  const code = thrown instanceof Error && "code" in thrown ? thrown.code : null;
-  if (code === "EADDRINUSE") {
-    return new PlatformError("invalid_request", `Port ${port} is in use. Choose another with --port or --gates-port.`, {
-      cause: thrown,
-    });
-  }
-  if (code === "EACCES") {
-    return new PlatformError("invalid_request", `Port ${port} needs more rights. Choose one above 1023 with --port.`, {
-      cause: thrown,
-    });
-  }
-  return thrown;
+/** Only an embedded store lies where this process can look. */
+function witnessOf(config: ServerConfig, database: Database): Pick<RecordOptions, "witness"> {
+  return database.kind === "embedded" ? { witness: embeddedWitness(config.dataDir) } : {};
 }

@@ -18,7 +18,8 @@ import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
 import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
 import { createOperatorRecord } from "../channels/truth/operator-record.ts";
-import { PostgresProcessRecord } from "../channels/truth/process-record.ts";
+import { createOfferRecord, type OfferRecord } from "../channels/truth/offer-record.ts";
+import { PostgresProcessRecord, type StoreWitness } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
 import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../store/pools.ts";
@@ -49,6 +50,8 @@ export interface RecordOptions {
   /** Past any pooler: for presence and doorbells. */
   readonly directConfig: PgConfig;
   readonly log: Log;
+  /** What is known of the store outside it. */
+  readonly witness?: StoreWitness;
   /** The seat a run that is admitted here will most likely get. */
   readonly expectedSeat: (conversationId: string, runtime: string) => ExpectedSeat | null;
 }
@@ -61,6 +64,7 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly gates: GateRecord & HoldRecord;
   readonly operators: OperatorRecord;
   readonly operatorQueries: OperatorQueries;
+  readonly offers: OfferRecord;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
   readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
   readonly queries: Queries;
@@ -95,6 +99,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       database: pools.run,
       live,
       log,
+      ...(options.witness === undefined ? {} : { witness: options.witness }),
     }),
   );
   return {
@@ -118,6 +123,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     upkeep: createUpkeepRecord(pools.run),
     operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live }),
     operatorQueries: new OperatorQueries(new TenantDatabase(pools.app), pools.run),
+    offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools, createDeletionRecord({ database: pools.run, live })),
     live,

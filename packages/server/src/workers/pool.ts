@@ -5,6 +5,7 @@ import { RemoteSeat, type SlotToken } from "./seat.ts";
 import {
   HEARTBEAT_EVERY_MS,
   WorkerConnection,
+  type HeldSession,
   type HeldSessions,
   type WorkerAnnouncement,
 } from "./worker-connection.ts";
@@ -19,6 +20,8 @@ export interface ConnectedWorkersOptions {
   readonly log: Log;
   /** Default 1000. */
   readonly heartbeatEveryMs?: number;
+  /** Hears of the sessions that a worker brought along, before the worker counts. */
+  readonly onSessions?: (held: readonly HeldSession[]) => Promise<void>;
   /** Called when a worker came, and when a seat was left. */
   readonly onRoom: (cause: "worker" | "seat") => void;
 }
@@ -53,12 +56,13 @@ export class ConnectedWorkers implements WorkerPool, AsyncDisposable {
   announce(announcement: WorkerAnnouncement): void {
     const known = this.#connections.get(announcement.incarnation);
     if (known !== undefined && !known.lost.aborted) return;
-    const { joinToken, supervisor, clock, heartbeatEveryMs = HEARTBEAT_EVERY_MS } = this.#options;
+    const { joinToken, supervisor, clock, onSessions, heartbeatEveryMs = HEARTBEAT_EVERY_MS } = this.#options;
     const connection = new WorkerConnection(announcement, {
       joinToken,
       supervisor,
       clock,
       heartbeatEveryMs,
+      ...(onSessions === undefined ? {} : { onFirstHeard: onSessions }),
       onAlive: (worker) => this.#welcome(worker),
       onDead: (worker) => this.#bury(worker),
       onSessions: (worker, held) => this.#forgetParked(worker, held),

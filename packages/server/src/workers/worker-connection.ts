@@ -21,6 +21,11 @@ export interface WorkerAnnouncement {
   readonly runtimes: readonly Runtime[];
 }
 
+export interface HeldSession {
+  readonly conversationId: string;
+  readonly generation: number;
+}
+
 /** What a worker said it holds, and when it was asked. */
 export interface HeldSessions {
   readonly conversationIds: ReadonlySet<string>;
@@ -33,6 +38,8 @@ export interface WorkerConnectionOptions {
   readonly clock: Clock;
   readonly heartbeatEveryMs: number;
   readonly onDead: (connection: WorkerConnection) => void;
+  /** Hears once, before the worker counts, which sessions it brought along. A rejection is asked again. */
+  readonly onFirstHeard?: (held: readonly HeldSession[]) => Promise<void>;
   readonly onAlive: (connection: WorkerConnection) => void;
   readonly onSessions: (connection: WorkerConnection, held: HeldSessions) => void;
 }
@@ -153,6 +160,7 @@ export class WorkerConnection implements AsyncDisposable {
           { signal: this.lost, timeoutMs: heartbeatEveryMs },
         );
         missedCount = 0;
+        if (!this.#alive) await this.#options.onFirstHeard?.(answer.sessions.map(heldOf));
         this.#heard(answer, askedAtMs);
       } catch (thrown) {
         missedCount += 1;
@@ -179,4 +187,8 @@ export class WorkerConnection implements AsyncDisposable {
       this.#options.onAlive(this);
     }
   }
+}
+
+function heldOf(session: HeartbeatResponse["sessions"][number]): HeldSession {
+  return { conversationId: session.conversationId, generation: Number(session.generation) };
 }

@@ -11,18 +11,31 @@ import { pause } from "../../store/pause.ts";
 import { askRecord, readRows, type Queryable } from "../../store/record-call.ts";
 import {
   BURY_PROCESSES,
+  CHECK_STORE,
   END_ABANDONED,
   FORGET_PROCESSES,
   LOSE_MODEL_CALL,
   LOSE_TOOL_CALL,
   LOST_CALLS,
+  OPEN_ERA,
   REGISTER_PROCESS,
   RENEW_PROCESS,
   RETAKE_PRESENCE,
+  SESSIONS_AHEAD,
+  STORE_MARK,
   UNREGISTER_PROCESS,
 } from "../../store/statements/record-statements.ts";
 import type { Authority } from "./authority.ts";
 import { carryOut } from "./operator-record.ts";
+
+/** What is known of the store outside it. */
+export interface StoreWitness {
+  /** Where the store lies, when this process can see that; `null` otherwise. */
+  readonly place: string | null;
+  /** The newest sign of life it was seen with, in milliseconds of its clock; 0 when it was never seen. */
+  readonly markMs: () => number;
+  readonly remember: (markMs: number) => void;
+}
 
 export interface ProcessRecordOptions {
   /** Opens a session of its own as `signalbox_run`, past any pooler. */
@@ -32,6 +45,8 @@ export interface ProcessRecordOptions {
   readonly live: Pick<LiveChannel, "ring" | "ringSupervisors">;
   readonly log: Log;
   readonly leaseMs?: number;
+  /** Left out: kept in memory, for as long as this process lives. */
+  readonly witness?: StoreWitness;
 }
 
 const LEASE_MS = 10_000;
@@ -51,14 +66,17 @@ interface Session {
 export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDisposable {
   readonly #options: ProcessRecordOptions;
   readonly #leaseMs: number;
+  readonly #witness: StoreWitness;
   #session: Session | null = null;
   /** The incarnation that lost its session and has not given up. */
   #seeking: { readonly process: number; readonly stop: AbortController; readonly ended: Promise<void> } | null = null;
   #sweepCount = 0;
+  #era: number | null = null;
 
   constructor(options: ProcessRecordOptions) {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? LEASE_MS;
+    this.#witness = options.witness ?? memoryWitness();
   }
 
   holds(process: number): boolean {
@@ -69,7 +87,9 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     await this.#leave();
     const client = await this.#connect();
     try {
+      await this.#checkStore(client);
       const process = await askRecord<number>(client, REGISTER_PROCESS, [roles, this.#leaseMs]);
+      this.#witness.remember(await askRecord<number>(client, STORE_MARK, []));
       this.#hold({ client, process });
       return { process, leaseMs: this.#leaseMs };
     } catch (thrown) {
@@ -88,6 +108,27 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
       throw new PlatformError("stale_generation", "This process was declared dead.");
     }
     await this.#retake(process);
+  }
+
+  /**
+   * Tells what a worker says it holds. A generation that the record has not given out yet means that the record is an
+   * older copy: a new era opens, and this process has to begin anew.
+   */
+  async judgeSessions(
+    held: readonly { readonly conversationId: string; readonly generation: number }[],
+  ): Promise<void> {
+    if (held.length === 0) {
+      return;
+    }
+    const { database, log } = this.#options;
+    const ahead = await askRecord<boolean>(database, SESSIONS_AHEAD, [
+      held.map((each) => each.conversationId),
+      held.map((each) => each.generation),
+    ]);
+    if (ahead) {
+      log.warn("a worker knows of a newer generation than the record: a new era opens");
+      await askRecord<number>(database, OPEN_ERA, ["worker_ahead", this.#witness.place]);
+    }
   }
 
   async sweep(process: number): Promise<number> {
@@ -125,6 +166,16 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     await this.#leave();
   }
 
+  /** Before anything is claimed or decided on a session that is new. */
+  async #checkStore(client: Client): Promise<void> {
+    const { place, markMs } = this.#witness;
+    const era = await askRecord<number>(client, CHECK_STORE, [place, markMs()]);
+    if (this.#era !== null && era !== this.#era) {
+      this.#options.log.warn("the store is not what it was: a new era has begun", { era });
+    }
+    this.#era = era;
+  }
+
   async #connect(): Promise<Client> {
     try {
       return await this.#options.connect();
@@ -157,6 +208,9 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     let alive: boolean;
     try {
       alive = await askRecord<boolean>(session.client, RENEW_PROCESS, [session.process, this.#leaseMs]);
+      if (alive) {
+        this.#witness.remember(await askRecord<number>(session.client, STORE_MARK, []));
+      }
     } catch (thrown) {
       this.#lose(session);
       throw thrown;
@@ -190,6 +244,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     const client = await this.#connect();
     let answer: "held" | "dead" | "busy" = "busy";
     try {
+      await this.#checkStore(client);
       answer = await askRecord<"held" | "dead" | "busy">(client, RETAKE_PRESENCE, [process, this.#leaseMs]);
     } finally {
       if (answer !== "held") {
@@ -254,4 +309,15 @@ async function closeLostCalls(database: Queryable, live: Pick<LiveChannel, "ring
 
 async function end(client: Client): Promise<void> {
   await client.end().catch(() => undefined);
+}
+
+function memoryWitness(): StoreWitness {
+  let known = 0;
+  return {
+    place: null,
+    markMs: () => known,
+    remember: (markMs) => {
+      known = markMs;
+    },
+  };
 }

@@ -1,9 +1,9 @@
 /** Everything on one machine: database, platform, one worker process per runtime, and a key to talk to it. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { DEFAULT_ROLES } from "../../config/roles.ts";
 import { systemClock } from "../../system/ports.ts";
 import { createLog } from "../../telemetry/log.ts";
-import type { Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, readDevFile, type DevFile } from "../connection.ts";
 import { executorOf, RUNTIMES } from "../executors.ts";
@@ -12,16 +12,19 @@ import { SERVER_OPTIONS, serverConfigOf, untilInterrupted } from "./serve.ts";
 
 const BINARY = fileURLToPath(new URL("../../main.js", import.meta.url));
 
+const { role: _role, ...DEV_OPTIONS } = SERVER_OPTIONS;
+
 export const devCommand: Command = {
   name: "dev",
   summary: "Run everything on this machine: database, platform and one worker per runtime",
   usage: `signalbox dev [--port 4620] [--data-dir .signalbox] [--mcp-servers FILE] [--runtime NAME …] [--log-level warn]
 
 Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
-  options: { ...SERVER_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
+  options: { ...DEV_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
   async run(call) {
     refuseWords(call);
-    const config = serverConfigOf(call);
+    // Everything is here, whatever role a server of this machine has.
+    const config = { ...serverConfigOf(call), roles: DEFAULT_ROLES };
     const runtimes = textFlags(call, "runtime") ?? RUNTIMES;
     const unknown = runtimes.find((runtime) => executorOf(runtime) === null);
     if (unknown !== undefined) {
@@ -44,10 +47,12 @@ Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
     const { startPlatform } = await import("../../wiring/platform.ts");
     await using platform = await startPlatform(config, { log: "text" });
     const key = await platform.ensureDevKey();
-    children.welcome({ platformUrl: platform.gatesUrl, joinToken: platform.joinToken });
-    const file = { url: platform.url, apiKey: key, pid: process.pid };
+    const { url, gatesUrl, joinToken } = platform;
+    if (url === null || gatesUrl === null) throw new Error("the platform of dev has an API and gates");
+    children.welcome({ platformUrl: gatesUrl, joinToken });
+    const file = { url, apiKey: key, pid: process.pid };
     using _left = leaveDevFile(config.dataDir, file, (text) => call.terminal.note(text));
-    announce(call, platform, file);
+    announce(call, gatesUrl, file);
     await untilInterrupted(call.interrupted);
     call.terminal.note("stopping …");
     return EXIT.done;
@@ -83,14 +88,14 @@ function lives(pid: number): boolean {
   }
 }
 
-function announce(call: CommandCall, platform: Platform, file: DevFile): void {
+function announce(call: CommandCall, gatesUrl: string, file: DevFile): void {
   if (call.terminal.json) {
-    call.terminal.value({ ready: true, ...file, gatesUrl: platform.gatesUrl });
+    call.terminal.value({ ready: true, ...file, gatesUrl });
     return;
   }
   call.terminal.table([
-    ["API", platform.url],
-    ["gates", platform.gatesUrl],
+    ["API", file.url],
+    ["gates", gatesUrl],
     ["key", file.apiKey],
   ]);
 }

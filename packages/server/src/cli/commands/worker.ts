@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { DEFAULT_RUNTIME } from "@signalbox/contract";
 import { portOf, secretOf, textOf } from "../../config/environment.ts";
 import { logLevelOf } from "../../config/server-config.ts";
@@ -10,15 +11,18 @@ const DEFAULT_ROOM = 32;
 export const workerCommand: Command = {
   name: "worker",
   summary: "Run one worker process; it registers with a platform and is dialled by it",
-  usage: `signalbox worker --platform GATES_URL [--runtime langgraph] [--host 127.0.0.1] [--port 0] [--room ${DEFAULT_ROOM}]
+  usage: `signalbox worker --platform GATES_URL [--runtime langgraph] [--host 127.0.0.1] [--port 0]
+                 [--advertise URL] [--room ${DEFAULT_ROOM}]
 
 With --platform - it reads {"platformUrl","joinToken"} as one line of its standard input.
+A worker that listens on every address announces its host name, or what --advertise says.
 SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runtime where --runtime does not.`,
   options: {
     platform: { type: "string" },
     runtime: { type: "string" },
     host: { type: "string" },
     port: { type: "string" },
+    advertise: { type: "string" },
     room: { type: "string" },
     "stop-with-parent": { type: "boolean" },
   },
@@ -43,8 +47,7 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
       ...home,
       runtimes: { [runtime]: loading === null ? load : () => loading },
       defaultRuntime: runtime,
-      host: textFlag(call, "host") ?? "127.0.0.1",
-      port: portOf(textFlag(call, "port") ?? "0", "--port"),
+      ...listenerOf(call),
       room: Number(room),
       stopWithParent: isSet(call, "stop-with-parent"),
       log: lineLog(
@@ -56,6 +59,30 @@ SIGNALBOX_JOIN_TOKEN is the worker's only secret. WORKER_EXECUTOR names the runt
     return code === 0 ? EXIT.done : EXIT.failed;
   },
 };
+
+interface ListenerFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly advertise?: string;
+}
+
+const EVERYWHERE: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
+
+/** Where the worker listens, and by which address the platform dials it. */
+function listenerOf(call: CommandCall): ListenerFlags {
+  const host = textFlag(call, "host") ?? "127.0.0.1";
+  const port = portOf(textFlag(call, "port") ?? "0", "--port");
+  const said = textFlag(call, "advertise");
+  if (said !== undefined) {
+    if (!/^https?:\/\/[^/?#@]+$/.test(said) || URL.parse(said) === null) {
+      throw new UsageError("--advertise takes an address such as http://worker-1:4711");
+    }
+    return { host, port, advertise: said };
+  }
+  if (!EVERYWHERE.has(host)) return { host, port };
+  if (port === 0) throw new UsageError(`a worker that listens on ${host} needs a --port to announce`);
+  return { host, port, advertise: `http://${hostname()}:${port}` };
+}
 
 interface Home {
   readonly platformUrl: string;

@@ -64,6 +64,18 @@ export const STEERED = {
     from signalbox.steered($1)`,
 } as const;
 
+export const CHECK_STORE = call("check_store", 2);
+export const STORE_MARK = call("store_mark", 0);
+export const OPEN_ERA = call("open_era", 2);
+export const SESSIONS_AHEAD = call("sessions_ahead", 2);
+
+export const TELL_OFFERS = call("tell_offers", 3);
+
+export const READ_OFFERS = {
+  name: "read_offers",
+  text: "select runtimes, providers from signalbox.offers($1)",
+} as const;
+
 export const CANCELLED = {
   name: "cancelled",
   text: `select conversation_id as "conversationId", generation

@@ -1,0 +1,215 @@
+-- What processes tell each other: what the workers of each supervisor can run, and which providers its gates reach.
+
+create table signalbox.process_offer (
+  incarnation integer primary key references signalbox.process on delete cascade,
+  runtimes    jsonb not null,
+  providers   jsonb not null,
+  told_at     timestamptz not null default signalbox.clock()
+) with (fillfactor = 70);
+alter table signalbox.process_offer enable row level security;
+alter table signalbox.process_offer force row level security;
+create policy run_side on signalbox.process_offer to signalbox_run using (true) with check (true);
+grant select, insert, update, delete on signalbox.process_offer to signalbox_run;
+
+create function signalbox.tell_offers(p_process integer, p_runtimes jsonb, p_providers jsonb) returns void
+language plpgsql as $$
+begin
+  -- Said again every second; a server that dies may forget it.
+  perform set_config('synchronous_commit', 'off', true);
+  insert into signalbox.process_offer (incarnation, runtimes, providers)
+  select p.incarnation, p_runtimes, p_providers
+  from signalbox.process p where p.incarnation = p_process and p.dead_at is null
+  on conflict (incarnation) do update
+  set runtimes = excluded.runtimes, providers = excluded.providers, told_at = signalbox.clock();
+end $$;
+
+-- Of every living process but the one that asks.
+create function signalbox.offers(p_but integer) returns table (runtimes jsonb, providers jsonb)
+language sql stable
+begin atomic
+  select o.runtimes, o.providers
+  from signalbox.process_offer o join signalbox.process p on p.incarnation = o.incarnation
+  where p.dead_at is null and p.lease_until > signalbox.clock() and p.incarnation is distinct from p_but
+  order by p.incarnation;
+end;
+
+-- Incarnations of the store. What the store was when it was last opened stands in one row; when it is found to be
+-- something else (a promoted standby, a restored or copied one), or somebody says so, a new era opens before anything is
+-- claimed or decided: no earlier process, token or number is valid in it.
+create table signalbox.store_identity (
+  singleton         boolean primary key default true check (singleton),
+  system_identifier text,
+  timeline          integer not null,
+  -- Of the embedded store: host, device and inode of its directory.
+  place             text,
+  era               integer not null default 1
+);
+create table signalbox.era (
+  number    integer primary key,
+  cause     text not null,
+  -- The last sign of life before: what happened between the two is not known.
+  since     timestamptz not null,
+  opened_at timestamptz not null default signalbox.clock()
+);
+alter table signalbox.store_identity enable row level security;
+alter table signalbox.store_identity force row level security;
+create policy run_side on signalbox.store_identity to signalbox_run using (true) with check (true);
+create policy everybody on signalbox.store_identity for select to signalbox_app using (true);
+alter table signalbox.era enable row level security;
+alter table signalbox.era force row level security;
+create policy run_side on signalbox.era to signalbox_run using (true) with check (true);
+grant select, insert, update on signalbox.store_identity, signalbox.era to signalbox_run;
+grant select on signalbox.store_identity to signalbox_app;
+grant update on sequence signalbox.incarnation to signalbox_run;
+
+create function signalbox.system_identifier() returns text
+language plpgsql stable as $$
+begin
+  return (select c.system_identifier::text from pg_control_system() c);
+exception when insufficient_privilege then
+  return null;
+end $$;
+
+-- The timeline that is being written now; a promotion begins a new one.
+create function signalbox.store_timeline() returns integer
+language sql volatile
+return ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer;
+
+-- The newest sign of life that the store remembers. Whoever was told of a newer one has an older copy before it.
+create function signalbox.store_mark() returns bigint
+language plpgsql as $$
+begin
+  return coalesce(signalbox.unix_ms(greatest((select max(p.heartbeat_at) from signalbox.process p),
+                                             (select max(e.opened_at) from signalbox.era e))), 0);
+end $$;
+
+-- Asked by every claim and every intent, so it reads one row and no file.
+create function signalbox.store_stands() returns boolean
+language plpgsql as $$
+begin
+  return not exists (select from signalbox.store_identity s where s.timeline <> signalbox.store_timeline());
+end $$;
+
+-- As before, and only while the store is the one that the process was registered in.
+create or replace function signalbox.process_lives(p_process integer) returns boolean
+language plpgsql as $$
+begin
+  return exists (select from signalbox.process p where p.incarnation = p_process and p.dead_at is null)
+    and signalbox.store_stands();
+end $$;
+
+create or replace function signalbox.renew_process(p_process integer, p_lease_ms integer) returns boolean
+language plpgsql as $$
+begin
+  update signalbox.process
+  set heartbeat_at = signalbox.clock(), lease_until = signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0)
+  where incarnation = p_process and dead_at is null and signalbox.store_stands();
+  return found;
+end $$;
+
+-- Opens the next era in one transaction. Slots are gone, so no token means anything; every generation jumps further
+-- than a lost one can have grown, and the numbers of processes likewise; calls that were outside are closed as far as
+-- they can be known; what was decided and not carried out is asked again.
+create function signalbox.open_era(p_cause text, p_place text) returns integer
+language plpgsql as $$
+declare
+  v_era integer;
+  v_since timestamptz;
+  v_tenant text;
+  v_id text;
+begin
+  perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  select coalesce(max(p.heartbeat_at), signalbox.clock()) into v_since from signalbox.process p;
+  insert into signalbox.store_identity (system_identifier, timeline, place, era)
+  values (signalbox.system_identifier(), signalbox.store_timeline(), p_place, 2)
+  on conflict (singleton) do update
+  set system_identifier = excluded.system_identifier, timeline = excluded.timeline,
+      place = coalesce(excluded.place, store_identity.place), era = store_identity.era + 1
+  returning era into v_era;
+  insert into signalbox.era (number, cause, since) values (v_era, p_cause, v_since);
+  perform setval('signalbox.incarnation', nextval('signalbox.incarnation') + 65536);
+  update signalbox.process set dead_at = signalbox.clock() where dead_at is null;
+  update signalbox.ownership set generation = generation + 1048576;
+  delete from signalbox.slot;
+  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' loop
+    perform signalbox.lose_model_call(v_id);
+  end loop;
+  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' loop
+    perform signalbox.lose_tool_call(v_id);
+  end loop;
+  perform signalbox.ask_again();
+  for v_tenant in select distinct c.tenant_id from signalbox.conversation c loop
+    perform signalbox.audit(v_tenant, 'incarnation_opened', null, null, null, null,
+      '{"cause":' || signalbox.quoted(p_cause) || ',"era":' || v_era
+      || ',"since":' || signalbox.quoted(signalbox.rfc3339(v_since))
+      || ',"until":' || signalbox.quoted(signalbox.rfc3339(signalbox.clock())) || '}');
+  end loop;
+  return v_era;
+end $$;
+
+-- Approvals that were given and whose run has not ended: nobody knows whether what they allowed was carried out.
+create function signalbox.ask_again() returns void
+language plpgsql as $$
+begin
+  if to_regclass('signalbox.hold') is null then
+    return;
+  end if;
+  execute $sql$
+    update signalbox.hold h
+    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
+    from signalbox.run r
+    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
+      and r.state in ('admitted', 'running', 'suspended')
+  $sql$;
+end $$;
+
+-- At every start and registration, and when a session was lost. Answers the era, having opened one when the store is not what it was.
+create function signalbox.check_store(p_place text, p_mark bigint) returns integer
+language plpgsql as $$
+declare
+  v_known signalbox.store_identity;
+  v_identifier text := signalbox.system_identifier();
+  v_timeline integer := signalbox.store_timeline();
+begin
+  perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  select s.* into v_known from signalbox.store_identity s;
+  if not found then
+    insert into signalbox.store_identity (system_identifier, timeline, place) values (v_identifier, v_timeline, p_place);
+    return 1;
+  elsif v_known.system_identifier <> v_identifier then
+    return signalbox.open_era('store_replaced', p_place);
+  elsif v_known.timeline <> v_timeline then
+    return signalbox.open_era('failover', p_place);
+  elsif signalbox.store_mark() < p_mark then
+    return signalbox.open_era('store_restored', p_place);
+  elsif v_known.place <> p_place then
+    return signalbox.open_era('store_copied', p_place);
+  elsif v_known.place is null and p_place is not null then
+    update signalbox.store_identity set place = p_place;
+  end if;
+  return v_known.era;
+end $$;
+
+create or replace function signalbox.register_process(p_roles text[], p_lease_ms integer) returns integer
+language plpgsql as $$
+declare
+  v_incarnation integer;
+begin
+  perform signalbox.check_store(null, null);
+  v_incarnation := nextval('signalbox.incarnation');
+  -- Before the row can be seen: nobody finds a registered process whose lock is free.
+  perform pg_advisory_lock(signalbox.presence_space(), v_incarnation);
+  insert into signalbox.process (incarnation, roles, lease_until)
+  values (v_incarnation, p_roles, signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0));
+  return v_incarnation;
+end $$;
+
+-- Whether a worker knows of a generation that the record has not given out yet: the record is older than the worker.
+create function signalbox.sessions_ahead(p_conversations text[], p_generations bigint[]) returns boolean
+language plpgsql as $$
+begin
+  return exists (
+    select from unnest(p_conversations, p_generations) as held(conversation, generation)
+    join signalbox.ownership o on o.conversation_id = held.conversation
+    where o.generation < held.generation);
+end $$;

@@ -1,0 +1,100 @@
+/** The listener for engines and workers: gates where this process has them, the registry where it has a supervisor. */
+import { PlatformError } from "@signalbox/contract";
+import { LIMITS, type Log } from "@signalbox/core";
+import type { ServerConfig } from "../config/server-config.ts";
+import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
+import { createKeptCalls } from "../gates/kept-calls.ts";
+import { createModelGate } from "../model-gate/model-gate.ts";
+import { recordRoutes } from "../record-gate/record-gate.ts";
+import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
+import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
+import { createToolGate } from "../tool-gate/tool-gate.ts";
+import type { ConnectedWorkers } from "../workers/pool.ts";
+import { registryRoutes } from "../workers/registry-service.ts";
+import { DEFAULT_TENANT } from "./api-keys.ts";
+import { EndingStack } from "./ending-stack.ts";
+import { portProblem } from "./port-problem.ts";
+import type { PlatformRecord } from "./record.ts";
+
+/** A worker that hears from no supervisor for this long ends its engines itself. */
+const WORKER_LEASE_MS = 10_000;
+const CONNECT_MESSAGE_BYTES = 8 * 1024 * 1024;
+const CLOSE_GRACE_MS = 1_000;
+
+export interface GateParts {
+  readonly config: ServerConfig;
+  readonly record: PlatformRecord;
+  readonly log: Log;
+  /** Workers that register here; `null` where this process has no supervisor. */
+  readonly workers: ConnectedWorkers | null;
+  readonly joinToken: string;
+  /** This process in the record while it is sure of its lease. */
+  readonly process: () => number | null;
+  readonly unreadiness: () => Promise<readonly string[]>;
+}
+
+export interface Listener extends AsyncDisposable {
+  readonly url: string;
+}
+
+export async function startListener(parts: GateParts): Promise<Listener> {
+  const { config, workers, joinToken } = parts;
+  await using starting = new EndingStack();
+  const gates = config.roles.includes("gates") ? await openGates(parts, starting) : null;
+  const registry = workers === null ? [] : [registryRoutes({ joinToken, leaseMs: WORKER_LEASE_MS, workers })];
+  const server = await createGateServer({
+    modelGate: gates?.modelGate ?? null,
+    toolGate: gates?.toolGate ?? null,
+    unreadiness: parts.unreadiness,
+    connectRoutes: [...(gates?.connectRoutes ?? []), ...registry],
+    messageBytesMax: CONNECT_MESSAGE_BYTES,
+    host: config.gatesHost,
+    port: config.gatesPort,
+    clock: systemClock,
+  }).catch((thrown: unknown) => {
+    throw portProblem(thrown, config.gatesPort);
+  });
+  // Beside a supervisor nothing is under way any more when it has drained; other supervisors' runs go on meanwhile.
+  const graceMs = workers === null ? LIMITS.drainMs : CLOSE_GRACE_MS;
+  starting.defer(() => server.close({ graceMs }));
+  // Disposed first: a gate that leaves waits for every call it keeps.
+  starting.defer(() => gates?.kept[Symbol.dispose]());
+  const running = starting.move();
+  return { url: server.url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
+}
+
+interface OpenGates extends Pick<GateServerOptions, "modelGate" | "toolGate" | "connectRoutes"> {
+  readonly kept: Disposable;
+}
+
+async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenGates> {
+  const { config, record, log } = parts;
+  const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
+  const incarnation = (): number => {
+    const process = parts.process();
+    // A gate that cannot tell whether it may still decide denies.
+    if (process === null) throw new PlatformError("database_unavailable", "This process is not sure of its lease.");
+    return process;
+  };
+  const catalog = starting.use(
+    new ToolCatalog({ ...ports, servers: config.mcpServers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
+  );
+  await catalog.start();
+  const kept = createKeptCalls({
+    record: record.gates,
+    subscribe: (conversationId) => record.live.subscribe(conversationId),
+    clock: systemClock,
+  });
+  const modelGate = starting.use(
+    createModelGate({
+      ...ports,
+      record: kept.record,
+      boundSnapshot: record.boundSnapshot,
+      withheldTools: (snapshot) => catalog.withheld(snapshot),
+      providers: config.providers,
+      process: incarnation,
+    }),
+  );
+  const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
+  return { kept, modelGate, toolGate, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
+}
