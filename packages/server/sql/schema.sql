@@ -66,6 +66,12 @@ create unlogged table signalbox.database_start (
   singleton boolean not null default true,
   at timestamp with time zone not null default signalbox.clock()
 );
+create table signalbox.era (
+  number integer not null,
+  cause text not null,
+  since timestamp with time zone not null,
+  opened_at timestamp with time zone not null default signalbox.clock()
+);
 create table signalbox.event (
   tenant_id text not null,
   conversation_id text not null,
@@ -174,6 +180,12 @@ create table signalbox.process (
   lease_until timestamp with time zone not null,
   dead_at timestamp with time zone
 ) with (fillfactor=70);
+create table signalbox.process_offer (
+  incarnation integer not null,
+  runtimes jsonb not null,
+  providers jsonb not null,
+  told_at timestamp with time zone not null default signalbox.clock()
+) with (fillfactor=70);
 create table signalbox.run (
   id text not null,
   tenant_id text not null,
@@ -250,6 +262,13 @@ create table signalbox.stop (
   created_at timestamp with time zone not null default signalbox.clock(),
   lifted_by text,
   lifted_at timestamp with time zone
+);
+create table signalbox.store_identity (
+  singleton boolean not null default true,
+  system_identifier text,
+  timeline integer not null,
+  place text,
+  era integer not null default 1
 );
 create table signalbox.tool (
   tenant_id text not null,
@@ -328,6 +347,7 @@ alter table signalbox.conversation add constraint conversation_pkey PRIMARY KEY 
 alter table signalbox.conversation add constraint conversation_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.database_start add constraint database_start_pkey PRIMARY KEY (singleton);
 alter table signalbox.database_start add constraint database_start_singleton_check CHECK (singleton);
+alter table signalbox.era add constraint era_pkey PRIMARY KEY (number);
 alter table signalbox.event add constraint event_pkey PRIMARY KEY (conversation_id, sequence);
 alter table signalbox.event add constraint event_sequence_check CHECK ((sequence > 0));
 alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
@@ -358,6 +378,8 @@ alter table signalbox.ownership add constraint ownership_pkey PRIMARY KEY (conve
 alter table signalbox.ownership add constraint ownership_ready CHECK (((ready_at IS NULL) OR ((owner IS NULL) AND (runtime IS NOT NULL))));
 alter table signalbox.ownership add constraint ownership_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.process add constraint process_pkey PRIMARY KEY (incarnation);
+alter table signalbox.process_offer add constraint process_offer_incarnation_fkey FOREIGN KEY (incarnation) REFERENCES signalbox.process(incarnation) ON DELETE CASCADE;
+alter table signalbox.process_offer add constraint process_offer_pkey PRIMARY KEY (incarnation);
 alter table signalbox.run add constraint run_cancel_cause_check CHECK ((cancel_cause = ANY (ARRAY['user_cancel'::text, 'superseded'::text, 'operator_stop'::text])));
 alter table signalbox.run add constraint run_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.run add constraint run_ended CHECK (((state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) = ((reason IS NOT NULL) AND (finished_at IS NOT NULL))));
@@ -379,6 +401,8 @@ alter table signalbox.stop add constraint stop_lifted CHECK (((lifted_at IS NULL
 alter table signalbox.stop add constraint stop_pkey PRIMARY KEY (id);
 alter table signalbox.stop add constraint stop_scope_check CHECK ((scope = ANY (ARRAY['run'::text, 'conversation'::text, 'agent'::text, 'tenant'::text])));
 alter table signalbox.stop add constraint stop_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.store_identity add constraint store_identity_pkey PRIMARY KEY (singleton);
+alter table signalbox.store_identity add constraint store_identity_singleton_check CHECK (singleton);
 alter table signalbox.tool add constraint tool_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
 alter table signalbox.tool add constraint tool_pkey PRIMARY KEY (tenant_id, server, tool);
 alter table signalbox.tool add constraint tool_tenant_id_check CHECK ((tenant_id <> ''::text));
@@ -447,6 +471,8 @@ alter table signalbox.conversation enable row level security;
 alter table signalbox.conversation force row level security;
 alter table signalbox.database_start enable row level security;
 alter table signalbox.database_start force row level security;
+alter table signalbox.era enable row level security;
+alter table signalbox.era force row level security;
 alter table signalbox.event enable row level security;
 alter table signalbox.event force row level security;
 alter table signalbox.hold enable row level security;
@@ -463,6 +489,8 @@ alter table signalbox.ownership enable row level security;
 alter table signalbox.ownership force row level security;
 alter table signalbox.process enable row level security;
 alter table signalbox.process force row level security;
+alter table signalbox.process_offer enable row level security;
+alter table signalbox.process_offer force row level security;
 alter table signalbox.run enable row level security;
 alter table signalbox.run force row level security;
 alter table signalbox.slot enable row level security;
@@ -471,6 +499,8 @@ alter table signalbox.snapshot enable row level security;
 alter table signalbox.snapshot force row level security;
 alter table signalbox.stop enable row level security;
 alter table signalbox.stop force row level security;
+alter table signalbox.store_identity enable row level security;
+alter table signalbox.store_identity force row level security;
 alter table signalbox.tool enable row level security;
 alter table signalbox.tool force row level security;
 alter table signalbox.tool_call enable row level security;
@@ -492,6 +522,7 @@ create policy not_deleted on signalbox.conversation for select to signalbox_app 
 create policy own_tenant on signalbox.conversation for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.conversation for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.database_start for all to signalbox_run using (true) with check (true);
+create policy run_side on signalbox.era for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.event for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.event for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.hold for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -507,6 +538,7 @@ create policy own_tenant on signalbox.ownership for all to signalbox_app using (
 create policy run_side on signalbox.ownership for all to signalbox_run using (true) with check (true);
 create policy presence on signalbox.process for select to signalbox_app using (true);
 create policy run_side on signalbox.process for all to signalbox_run using (true) with check (true);
+create policy run_side on signalbox.process_offer for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.run for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.run for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.slot for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -515,6 +547,8 @@ create policy own_tenant on signalbox.snapshot for all to signalbox_app using ((
 create policy run_side on signalbox.snapshot for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.stop for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.stop for all to signalbox_run using (true) with check (true);
+create policy everybody on signalbox.store_identity for select to signalbox_app using (true);
+create policy run_side on signalbox.store_identity for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.tool for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.tool for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.tool_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -533,6 +567,7 @@ grant insert on signalbox.audit_pending to signalbox_run;
 grant insert, select, update on signalbox.conversation to signalbox_app;
 grant select, update on signalbox.conversation to signalbox_run;
 grant insert, select on signalbox.database_start to signalbox_run;
+grant insert, select, update on signalbox.era to signalbox_run;
 grant insert, select on signalbox.event to signalbox_app;
 grant delete, insert, select on signalbox.event to signalbox_run;
 grant insert, select, update on signalbox.hold to signalbox_app;
@@ -547,6 +582,7 @@ grant insert, select, update on signalbox.ownership to signalbox_app;
 grant select, update on signalbox.ownership to signalbox_run;
 grant select on signalbox.process to signalbox_app;
 grant delete, insert, select, update on signalbox.process to signalbox_run;
+grant delete, insert, select, update on signalbox.process_offer to signalbox_run;
 grant insert, select, update on signalbox.run to signalbox_app;
 grant select, update on signalbox.run to signalbox_run;
 grant delete, insert, select, update on signalbox.slot to signalbox_app;
@@ -555,6 +591,8 @@ grant insert, select on signalbox.snapshot to signalbox_app;
 grant select on signalbox.snapshot to signalbox_run;
 grant insert, select, update on signalbox.stop to signalbox_app;
 grant insert, select, update on signalbox.stop to signalbox_run;
+grant select on signalbox.store_identity to signalbox_app;
+grant insert, select, update on signalbox.store_identity to signalbox_run;
 grant insert, select, update on signalbox.tool to signalbox_app;
 grant select on signalbox.tool to signalbox_run;
 grant select, update on signalbox.tool_call to signalbox_app;
@@ -1018,6 +1056,23 @@ begin
   return json_build_object('leaf', v_leaf);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.ask_again()
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if to_regclass('signalbox.hold') is null then
+    return;
+  end if;
+  execute $sql$
+    update signalbox.hold h
+    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
+    from signalbox.run r
+    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
+      and r.state in ('admitted', 'running', 'suspended')
+  $sql$;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.audit(p_tenant text, p_action text, p_actor text, p_conversation text, p_run text, p_generation bigint, p_facts text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1177,6 +1232,34 @@ begin
   end if;
   perform signalbox.unbind_slots(p_conversation);
   return json_build_object('claim', signalbox.take(p_conversation, v_run.owner, 'worker_lost'));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.check_store(p_place text, p_mark bigint)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_known signalbox.store_identity;
+  v_identifier text := signalbox.system_identifier();
+  v_timeline integer := signalbox.store_timeline();
+begin
+  perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  select s.* into v_known from signalbox.store_identity s;
+  if not found then
+    insert into signalbox.store_identity (system_identifier, timeline, place) values (v_identifier, v_timeline, p_place);
+    return 1;
+  elsif v_known.system_identifier <> v_identifier then
+    return signalbox.open_era('store_replaced', p_place);
+  elsif v_known.timeline <> v_timeline then
+    return signalbox.open_era('failover', p_place);
+  elsif signalbox.store_mark() < p_mark then
+    return signalbox.open_era('store_restored', p_place);
+  elsif v_known.place <> p_place then
+    return signalbox.open_era('store_copied', p_place);
+  elsif v_known.place is null and p_place is not null then
+    update signalbox.store_identity set place = p_place;
+  end if;
+  return v_known.era;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.claim(p_process integer, p_room jsonb, p_limit integer)
@@ -2510,6 +2593,58 @@ begin
     || ',"state":' || signalbox.quoted(p_call.state) || '}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.offers(p_but integer)
+ RETURNS TABLE(runtimes jsonb, providers jsonb)
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT o.runtimes,
+     o.providers
+    FROM (signalbox.process_offer o
+      JOIN signalbox.process p ON ((p.incarnation = o.incarnation)))
+   WHERE ((p.dead_at IS NULL) AND (p.lease_until > signalbox.clock()) AND (p.incarnation IS DISTINCT FROM offers.p_but))
+   ORDER BY p.incarnation;
+END
+;
+CREATE OR REPLACE FUNCTION signalbox.open_era(p_cause text, p_place text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_era integer;
+  v_since timestamptz;
+  v_tenant text;
+  v_id text;
+begin
+  perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  select coalesce(max(p.heartbeat_at), signalbox.clock()) into v_since from signalbox.process p;
+  insert into signalbox.store_identity (system_identifier, timeline, place, era)
+  values (signalbox.system_identifier(), signalbox.store_timeline(), p_place, 2)
+  on conflict (singleton) do update
+  set system_identifier = excluded.system_identifier, timeline = excluded.timeline,
+      place = coalesce(excluded.place, store_identity.place), era = store_identity.era + 1
+  returning era into v_era;
+  insert into signalbox.era (number, cause, since) values (v_era, p_cause, v_since);
+  perform setval('signalbox.incarnation', nextval('signalbox.incarnation') + 65536);
+  update signalbox.process set dead_at = signalbox.clock() where dead_at is null;
+  update signalbox.ownership set generation = generation + 1048576;
+  delete from signalbox.slot;
+  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' loop
+    perform signalbox.lose_model_call(v_id);
+  end loop;
+  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' loop
+    perform signalbox.lose_tool_call(v_id);
+  end loop;
+  perform signalbox.ask_again();
+  for v_tenant in select distinct c.tenant_id from signalbox.conversation c loop
+    perform signalbox.audit(v_tenant, 'incarnation_opened', null, null, null, null,
+      '{"cause":' || signalbox.quoted(p_cause) || ',"era":' || v_era
+      || ',"since":' || signalbox.quoted(signalbox.rfc3339(v_since))
+      || ',"until":' || signalbox.quoted(signalbox.rfc3339(signalbox.clock())) || '}');
+  end loop;
+  return v_era;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.open_hold(p_token_hash text, p_process integer, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
  RETURNS json
  LANGUAGE plpgsql
@@ -2634,7 +2769,8 @@ CREATE OR REPLACE FUNCTION signalbox.process_lives(p_process integer)
  LANGUAGE plpgsql
 AS $function$
 begin
-  return exists (select from signalbox.process p where p.incarnation = p_process and p.dead_at is null);
+  return exists (select from signalbox.process p where p.incarnation = p_process and p.dead_at is null)
+    and signalbox.store_stands();
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.propose(p_run signalbox.run, p_call signalbox.model_call, p_proposals jsonb)
@@ -2931,8 +3067,10 @@ CREATE OR REPLACE FUNCTION signalbox.register_process(p_roles text[], p_lease_ms
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_incarnation integer := nextval('signalbox.incarnation');
+  v_incarnation integer;
 begin
+  perform signalbox.check_store(null, null);
+  v_incarnation := nextval('signalbox.incarnation');
   -- Before the row can be seen: nobody finds a registered process whose lock is free.
   perform pg_advisory_lock(signalbox.presence_space(), v_incarnation);
   insert into signalbox.process (incarnation, roles, lease_until)
@@ -3002,7 +3140,7 @@ AS $function$
 begin
   update signalbox.process
   set heartbeat_at = signalbox.clock(), lease_until = signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0)
-  where incarnation = p_process and dead_at is null;
+  where incarnation = p_process and dead_at is null and signalbox.store_stands();
   return found;
 end $function$
 ;
@@ -3165,6 +3303,17 @@ CREATE OR REPLACE FUNCTION signalbox.search_vector(p_tenant text, p_text text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN (to_tsvector('simple'::regconfig, "left"(p_text, 100000)) || array_to_tsvector(ARRAY[(chr(1) || p_tenant)]))
+;
+CREATE OR REPLACE FUNCTION signalbox.sessions_ahead(p_conversations text[], p_generations bigint[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (
+    select from unnest(p_conversations, p_generations) as held(conversation, generation)
+    join signalbox.ownership o on o.conversation_id = held.conversation
+    where o.generation < held.generation);
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
  RETURNS json
@@ -3384,6 +3533,28 @@ begin
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.store_mark()
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return coalesce(signalbox.unix_ms(greatest((select max(p.heartbeat_at) from signalbox.process p),
+                                             (select max(e.opened_at) from signalbox.era e))), 0);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.store_stands()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return not exists (select from signalbox.store_identity s where s.timeline <> signalbox.store_timeline());
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.store_timeline()
+ RETURNS integer
+ LANGUAGE sql
+RETURN ((('x'::text || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)))::bit(32))::integer
+;
 CREATE OR REPLACE FUNCTION signalbox.suspend(p_conversation text, p_generation bigint)
  RETURNS json
  LANGUAGE plpgsql
@@ -3423,6 +3594,17 @@ begin
   perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, p_conversation, v_run.id, v_generation, '{}');
   return json_build_object('kind', 'suspended', 'conversationId', p_conversation,
                            'sequence', signalbox.newest(p_conversation));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.system_identifier()
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return (select c.system_identifier::text from pg_control_system() c);
+exception when insufficient_privilege then
+  return null;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.take(p_conversation text, p_process integer, p_cause text)
@@ -3532,6 +3714,20 @@ begin
     from signalbox.run r join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
     where r.conversation_id = p_run.conversation_id and r.state = 'queued' and r.steer_into = p_run.id
       and r.consumed_at is not null);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.tell_offers(p_process integer, p_runtimes jsonb, p_providers jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Said again every second; a server that dies may forget it.
+  perform set_config('synchronous_commit', 'off', true);
+  insert into signalbox.process_offer (incarnation, runtimes, providers)
+  select p.incarnation, p_runtimes, p_providers
+  from signalbox.process p where p.incarnation = p_process and p.dead_at is null
+  on conflict (incarnation) do update
+  set runtimes = excluded.runtimes, providers = excluded.providers, told_at = signalbox.clock();
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.tell_still_open(p_run signalbox.run)
