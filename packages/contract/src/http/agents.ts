@@ -76,7 +76,7 @@ export const agentSchema = z
     ),
     maxOutputTokens: z.int(),
     /** True while it takes no new messages. */
-    disabled: z.boolean(),
+    disabled: z.boolean().default(false),
     plan: z.literal("none"),
     whenBusy: z.enum(WHEN_BUSY).default(DEFAULT_WHEN_BUSY),
     /** What works with less than was asked for. */

@@ -87,9 +87,9 @@ export const conversationSchema = z
     forkedFrom: z.string().nullable().default(null),
     metadata: metadataSchema,
     /** True while it is left out of lists that do not ask for it. */
-    archived: z.boolean(),
+    archived: z.boolean().default(false),
     /** Since when it is being deleted, or `null`: it takes no message and is gone once its last call has ended. */
-    deleteRequestedAt: timeSchema.nullable(),
+    deleteRequestedAt: timeSchema.nullable().default(null),
     eventsUrl: z.string(),
     createdAt: timeSchema,
     updatedAt: timeSchema,
