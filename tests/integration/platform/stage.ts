@@ -12,9 +12,12 @@ import {
 } from "../../setup/real-processes.ts";
 import { until } from "../../setup/until.ts";
 
+type Sim = Awaited<ReturnType<typeof startSim>>;
+
 export interface Stage {
   readonly served: Served;
   readonly client: Signalbox;
+  readonly apiKey: string;
   readonly sim: Sim;
   /** The platform once more, at the same address. */
   restart(): Promise<Served>;
@@ -35,8 +38,9 @@ export async function setStage(
   const portOf = (url: string): number => Number(new URL(url).port);
   return {
     served,
-    sim,
     client: new Signalbox({ url: served.url, apiKey }),
+    apiKey,
+    sim,
     async restart() {
       const again = await serve(facts, { port: portOf(served.url), gatesPort: portOf(served.gatesUrl) });
       stack.use(again.process);
