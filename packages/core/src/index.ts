@@ -43,7 +43,7 @@ export type {
   TranscriptRow,
 } from "./ports/gate-record.ts";
 export type { Handover, Reservation } from "./ports/handover.ts";
-export type { LiveChannel, LiveSignal, LiveSubscription } from "./ports/live.ts";
+export type { LiveChannel, LiveHearing, LiveSignal, LiveSubscription } from "./ports/live.ts";
 export type {
   Claim,
   ClaimRequest,

@@ -102,7 +102,9 @@ describe("the Claude CLI", () => {
   it("stops at once when its run was cancelled in the middle of a stream", async () => {
     const endless = raw({ utf8: stream(started(), ...text(0, "The total is ").slice(0, 2)) }, { hang: true });
     const { outcome, requests } = await runCli([endless], {
-      prepare: ({ record, modelGate }) => ({ onText: () => modelGate.cutRun(record.runId, "run_cancelled") }),
+      prepare: ({ record, modelGate }) => ({
+        onText: () => void record.cancel().then(() => modelGate.look(record.conversationId)),
+      }),
     });
     expect(outcome).toMatchObject({ isError: true, retryCount: 0 });
     expect(requests).toHaveLength(1);

@@ -10,6 +10,12 @@ const begun = stream(started(), ...text(0, "The invoice total is ").slice(0, 2))
 const endless = raw({ utf8: begun }, { hang: true });
 const ours = (type: string, code: string, message: string) => frame({ type: "error", error: { type, message, code } });
 
+/** A cancel is marked, and its bell is heard. */
+async function cancelled({ record, gate }: Pick<ModelFixture, "record" | "gate">): Promise<void> {
+  await record.cancel();
+  gate.look(record.conversationId);
+}
+
 describe("an engine that goes away", () => {
   it("closes the provider's socket within a second and is charged what was received", async () => {
     await using fixture = await startModelFixture({ script: [endless] });
@@ -118,18 +124,51 @@ describe("a run that may no longer act", () => {
     await using fixture = await startModelFixture({ script: [endless] });
     const reader = new StreamReader(await open(fixture.url));
     await reader.until("total is");
-    fixture.gate.cutRun("run_of_another", "run_cancelled");
-    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
+    fixture.gate.look(fixture.record.conversationId);
+    await fixture.record.cancel();
+    fixture.gate.look("another conversation");
+    fixture.gate.look(fixture.record.conversationId);
     expect(await reader.toEnd()).toBe(begun + ours("permission_error", "run_cancelled", "The run was cancelled."));
     await until(() => (fixture.sim.requests[0]?.closedAtMs ?? null) !== null, 1_000);
     expect(fixture.record.settlements).toMatchObject([{ state: "estimated", errorCode: "run_cancelled" }]);
+  });
+
+  it.each([
+    ["without a stream", false],
+    ["before its first byte", true],
+  ])(
+    "is cut %s: provider closed within a second, nothing charged, and the estimate says so",
+    async (_when, streams) => {
+      await using fixture = await startModelFixture({ script: [{ noAnswer: "hang" }] });
+      const answered = ask(fixture.url, { body: { ...MESSAGE, stream: streams } });
+      await until(() => fixture.sim.requests.length === 1);
+      const cancelledAtMs = Date.now();
+      await cancelled(fixture);
+      expect((await answered).body).toContain('"code":"run_cancelled"');
+      await until(() => (fixture.sim.requests[0]?.closedAtMs ?? null) !== null);
+      expect(fixture.sim.requests[0]!.closedAtMs! - cancelledAtMs).toBeLessThan(1_000);
+      expect(fixture.record.settlements).toMatchObject([
+        { state: "estimated", errorCode: "run_cancelled", usage: { inputTokens: 0, outputTokens: 0 }, proposals: [] },
+      ]);
+    },
+  );
+
+  it("is charged nothing for an answer that only began: the count of its opening is no token received", async () => {
+    await using fixture = await startModelFixture({ script: [raw({ utf8: stream(started()) }, { hang: true })] });
+    const reader = new StreamReader(await open(fixture.url));
+    await reader.until("message_start");
+    await cancelled(fixture);
+    await reader.toEnd();
+    expect(fixture.record.settlements).toMatchObject([
+      { state: "estimated", usage: { inputTokens: 25, outputTokens: 0 } },
+    ]);
   });
 
   it("is told so also when its engine wants broken streams to end quietly", async () => {
     await using fixture = await startModelFixture({ script: [endless] });
     const reader = new StreamReader(await open(fixture.url, { headers: { "signalbox-broken-stream": "end" } }));
     await reader.until("total is");
-    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
+    await cancelled(fixture);
     expect(await reader.toEnd()).toContain("event: error");
   });
 
@@ -141,10 +180,10 @@ describe("a run that may no longer act", () => {
     await fixture.record.bind();
     const next = new StreamReader(await open(fixture.url));
     await next.until("total is");
-    fixture.gate.cutBefore(fixture.record.conversationId, fixture.record.generation);
+    fixture.gate.look(fixture.record.conversationId);
     expect(await old.toEnd()).toContain('"code":"stale_generation"');
     expect(fixture.record.settlements).toHaveLength(1);
-    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
+    await cancelled(fixture);
     await next.toEnd();
   });
 
@@ -183,7 +222,7 @@ describe("a run that may no longer act", () => {
     const before = fixture.record.counts.slot ?? 0;
     await until(() => (fixture.record.counts.slot ?? 0) > before + 3);
     expect(fixture.record.settlements).toEqual([]);
-    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
+    await cancelled(fixture);
     await reader.toEnd();
   });
 

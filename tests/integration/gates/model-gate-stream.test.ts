@@ -74,7 +74,8 @@ describe("a message without calls", () => {
     const reader = new StreamReader(response);
     expect(await reader.until("content_block_stop")).toBe(first);
     expect(fixture.record.settlements).toHaveLength(0);
-    fixture.gate.cutRun(fixture.record.runId, "run_cancelled");
+    await fixture.record.cancel();
+    fixture.gate.look(fixture.record.conversationId);
     await reader.toEnd();
   });
 });

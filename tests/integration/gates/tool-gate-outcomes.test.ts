@@ -31,7 +31,13 @@ describe("a call that may have acted", () => {
     ["", () => undefined],
     [" and another worker goes on", ({ record }) => record.changeWorker()],
     [" and its slot serves nobody", ({ record }) => record.unbind()],
-    [" and a takeover rings", ({ gate, record }) => gate.cutBefore(record.conversationId, record.generation + 1)],
+    [
+      " and a takeover rings",
+      async ({ gate, record }) => {
+        await record.changeWorker();
+        gate.look(record.conversationId);
+      },
+    ],
   ])("is waited for when its engine goes away%s", (_and, happens) => {
     const { letGo, scripted } = heldPayment();
     return withHttpServer(
@@ -135,7 +141,8 @@ describe("a server that answers when it is told to stop", () => {
     withHonestServer(60_000, async ({ url, record, gate }) => {
       const asked = callTool(url, act);
       await until(() => record.toolCalls[0]?.state === "executing");
-      gate.cutRun(record.runId, "run_cancelled");
+      await record.cancel();
+      gate.look(record.conversationId);
       expect(textOf(await asked)).toBe("done");
       expect(record.toolCalls).toMatchObject([{ state: "succeeded" }]);
     }));

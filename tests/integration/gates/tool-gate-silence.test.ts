@@ -81,19 +81,29 @@ describe("a tool that does not answer", () => {
     }));
 
   it.each([
-    ["a cancel rang", ({ gate, record }: ToolFixture) => gate.cutRun(record.runId, "run_cancelled"), "run_cancelled"],
+    [
+      "a cancel rang",
+      async ({ gate, record }: ToolFixture) => {
+        await record.cancel();
+        gate.look(record.conversationId);
+      },
+      "run_cancelled",
+    ],
     [
       "a takeover rang",
-      ({ gate, record }: ToolFixture) => gate.cutBefore(record.conversationId, record.generation + 1),
+      async ({ gate, record }: ToolFixture) => {
+        await record.changeWorker();
+        gate.look(record.conversationId);
+      },
       "stale_generation",
     ],
-    ["its slot was unbound", ({ record }: ToolFixture) => record.unbind(), "stale_generation"],
+    ["its slot was unbound", async ({ record }: ToolFixture) => record.unbind(), "stale_generation"],
   ])("because %s", async (_name, cut, code) =>
     withHttpServer(async (fixture, neighbour) => {
       await propose(fixture.record, slowCall);
       const asked = callTool(fixture.url, slowCall);
       await neighbour.waitFor((calls) => calls.length === 1);
-      cut(fixture);
+      await cut(fixture);
       await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_500);
       expect(textOf(await asked)).toBe(`The call was cancelled. (${code})`);
       expect(fixture.record.toolSettlements).toMatchObject([{ state: "failed", errorCode: code }]);

@@ -165,8 +165,8 @@ export class WatchedRecord implements GateRecord {
     });
   }
 
-  cancelledRuns(runIds: readonly RunId[]): Promise<readonly RunId[]> {
-    return this.#attempt("cancelledRuns", () => this.#gates.cancelledRuns(runIds));
+  cancelledRuns(runIds: readonly RunId[], forMs?: number): Promise<readonly RunId[]> {
+    return this.#attempt("cancelledRuns", () => this.#gates.cancelledRuns(runIds, forMs));
   }
 
   appendTranscript(

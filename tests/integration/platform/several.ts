@@ -23,6 +23,7 @@ export interface Neighbourhood {
   readonly facts: PlatformFacts;
   readonly apiKey: string;
   readonly database: Client;
+  readonly sim: Awaited<ReturnType<typeof startSim>>;
   /** Another process of the platform. */
   node(options?: ServeOptions): Promise<Served>;
   worker(gatesUrl: string, binary?: string): void;
@@ -42,6 +43,7 @@ export async function setNeighbourhood(stack: AsyncDisposableStack, template?: s
     facts,
     apiKey,
     database,
+    sim,
     async node(options = {}) {
       const served = await serve(facts, options);
       stack.use(served.process);

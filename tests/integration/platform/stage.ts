@@ -12,8 +12,6 @@ import {
 } from "../../setup/real-processes.ts";
 import { until } from "../../setup/until.ts";
 
-type Sim = Awaited<ReturnType<typeof startSim>>;
-
 export interface Stage {
   readonly served: Served;
   readonly client: Signalbox;

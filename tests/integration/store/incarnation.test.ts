@@ -131,7 +131,7 @@ async function visit(
   await using processes = new PostgresProcessRecord({
     connect: () => connectDirectly(config, { role: RUN_ROLE, name: "presence", queryTimeoutMs: 10_000 }),
     database: world.superuser,
-    live: { ring: () => undefined, ringSupervisors: () => undefined },
+    live: { ring: () => undefined, ringGates: () => undefined, ringSupervisors: () => undefined },
     log: silentLog,
     witness: embeddedWitness(dataDir),
   });

@@ -1,4 +1,3 @@
-import type { LiveDelta } from "@signalbox/contract";
 import type { LiveSignal, LiveSubscription } from "@signalbox/core";
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -67,20 +66,6 @@ async function openChannel(
   return { channel, sessions };
 }
 
-function delta(conversationId: string, text: string): LiveDelta {
-  return {
-    type: "text.delta",
-    conversationId,
-    runId: "run",
-    turnId: TURN,
-    generation: 1,
-    itemId: "itm",
-    revision: 1,
-    offset: 0,
-    text,
-  };
-}
-
 async function take(subscription: LiveSubscription, count: number): Promise<readonly LiveSignal[]> {
   const signals: LiveSignal[] = [];
   const iterator = subscription[Symbol.asyncIterator]();
@@ -94,55 +79,6 @@ async function take(subscription: LiveSubscription, count: number): Promise<read
   return signals;
 }
 
-it("hands deltas and bells to the readers of a conversation in order, and to nobody else", async () => {
-  const bus = new LiveBus();
-  using mine = bus.subscribe("c1");
-  using also = bus.subscribe("c1");
-  using other = bus.subscribe("c2");
-  bus.publish(delta("c1", "a"));
-  bus.ring("c1", 4);
-  bus.ring("c1", 3);
-  bus.publish(delta("c1", "b"));
-  bus.ring("c2", 1);
-  const expected = [
-    { kind: "delta", delta: delta("c1", "a") },
-    { kind: "bell", sequence: 4 },
-    { kind: "delta", delta: delta("c1", "b") },
-  ];
-  expect(await take(mine, 3)).toEqual(expected);
-  expect(await take(also, 3)).toEqual(expected);
-  expect(await take(other, 1)).toEqual([{ kind: "bell", sequence: 1 }]);
-  mine.close();
-  also.close();
-  expect(bus.conversations()).toEqual(["c2"]);
-});
-
-it("a reader that does not keep up is told to read again, and holds no more than its bound", async () => {
-  const bus = new LiveBus(3);
-  using slow = bus.subscribe("c");
-  for (let index = 0; index < 9; index += 1) {
-    bus.publish(delta("c", `${index}`));
-  }
-  const signals = await take(slow, 3);
-  expect(signals[0]).toEqual({ kind: "reread" });
-  expect(signals.at(-1)).toEqual({ kind: "delta", delta: delta("c", "8") });
-});
-
-it("a reader that leaves its loop, or is closed while it waits, is gone", async () => {
-  const bus = new LiveBus();
-  const left = bus.subscribe("c");
-  bus.ring("c", 1);
-  for await (const signal of left) {
-    expect(signal).toEqual({ kind: "bell", sequence: 1 });
-    break;
-  }
-  const waiting = bus.subscribe("c");
-  const signals = take(waiting, 1);
-  waiting.close();
-  expect(await signals).toEqual([]);
-  expect(bus.conversations()).toEqual([]);
-});
-
 it("rings other processes after the commit, and one's own at once", async () => {
   const [here, there] = [await openChannel(), await openChannel()];
   using near = here.channel.subscribe("cnv_a");
@@ -155,14 +91,6 @@ it("rings other processes after the commit, and one's own at once", async () => 
   here.channel.ring("cnv_a", 8);
   expect(await take(near, 1)).toEqual([{ kind: "bell", sequence: 9 }]);
   expect(await take(far, 1)).toEqual([{ kind: "bell", sequence: 9 }]);
-});
-
-it("rings supervisors everywhere", async () => {
-  const [here, there] = [await openChannel(), await openChannel()];
-  const rung = Promise.withResolvers<void>();
-  there.channel.onSupervisorsRung(() => rung.resolve());
-  here.channel.ringSupervisors();
-  await rung.promise;
 });
 
 it("listens again after its session was cut, and has everybody look for what was missed", async () => {

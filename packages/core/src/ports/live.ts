@@ -9,6 +9,17 @@ export interface LiveChannel {
   ring(conversationId: string, sequence: number): void;
   /** Rings the supervisors: something became claimable, or a cancel was marked. Coalesced. */
   ringSupervisors(): void;
+  /** Rings the gates: who may act in this conversation changed (a cancel, another owner, a release). Coalesced. */
+  ringGates(conversationId: string): void;
+}
+
+/** The hearing side: what is said here and in other processes. Each `on…` returns what ends it. */
+export interface LiveHearing {
+  /** What is said about one conversation from now on. Close it, or leave its loop. */
+  subscribe(conversationId: string): LiveSubscription;
+  onSupervisorsRung(listener: () => void): () => void;
+  /** With `null` when bells may have been lost: any conversation may have changed. */
+  onGatesRung(listener: (conversationId: string | null) => void): () => void;
 }
 
 /** What one reader of a conversation is told. Deltas may be lost; a bell or `reread` means: look at the record. */

@@ -39,7 +39,8 @@ async function supervise(
   ports: { readonly record?: Partial<OwnershipRecord>; readonly processes?: Partial<ProcessRecord> } = {},
 ): Promise<Stage> {
   const pool = new ScriptedPool({ runtime: "langgraph", step: async () => answered("hi"), ...script });
-  const live = { publish: () => undefined, ring: () => undefined, ringSupervisors: () => (bells += 1) };
+  const silent = { publish: () => undefined, ring: () => undefined, ringGates: () => undefined };
+  const live = { ...silent, ringSupervisors: () => (bells += 1) };
   const record = { ...memoryOwnershipRecord(db), ...ports.record };
   const processes = { ...memoryProcessRecord(db), ...ports.processes };
   const supervisor = createSupervisor({ ...time, record, processes, pool, live }, { roles: ["supervisor"] });

@@ -1,6 +1,7 @@
 /**
- * The calls a gate has outside right now. Whoever learns that a run may no longer act cuts them here: a bell for a
- * cancel or a takeover, and the gate's own look at the slots of open calls, once a second, for when no bell rang.
+ * The calls a gate has outside right now. Whoever may not act any more is cut here. A bell for a cancel or a change of
+ * owner says where to look, and once a second the gate looks by itself, for when no bell rang; what is cut is decided by
+ * the record alone.
  */
 import { PlatformError, type ErrorCode, type RunId } from "@signalbox/contract";
 import type { Clock, GateRecord, SlotView } from "@signalbox/core";
@@ -25,7 +26,9 @@ export interface OpenCallsOptions {
   readonly recheckEveryMs: number;
 }
 
-const ORDERLY_END_MS = 1_000;
+const ORDERLY_END_MS = 500;
+/** The record compares times by its own clock; a look at the very moment would come too early. */
+const AFTERWARDS_MS = 20;
 /** Slots looked at together, so that many open streams do not queue up in the database pool at once. */
 const RECHECKED_TOGETHER = 16;
 
@@ -33,6 +36,7 @@ export class OpenCalls implements AsyncDisposable {
   readonly #options: OpenCallsOptions;
   readonly #calls = new Set<OpenCall>();
   readonly #stop = new AbortController();
+  readonly #looking = new Set<Promise<void>>();
   #watching: Promise<void> | null = null;
 
   constructor(options: OpenCallsOptions) {
@@ -52,28 +56,35 @@ export class OpenCalls implements AsyncDisposable {
     this.#calls.delete(call);
   }
 
-  /** Cuts every call of a run. */
-  cutRun(runId: string, code: ErrorCode): void {
-    this.#cut((call) => call.runId === runId, code);
-  }
-
-  /** Cuts the calls of a conversation that were opened under an earlier generation. */
-  cutBefore(conversationId: string, generation: number): void {
-    this.#cut(
-      (call) => isOwners(call) && call.conversationId === conversationId && call.generation < generation,
-      "stale_generation",
-    );
+  /** A bell for one conversation, or with `null` for any: looks now, and again when an orderly end is overdue. */
+  hear(conversationId: string | null): void {
+    const isMeant = (call: OpenCall): boolean => conversationId === null || call.conversationId === conversationId;
+    if (this.#stop.signal.aborted || ![...this.#calls].some(isMeant)) return;
+    const looking = this.#lookTwice(isMeant).finally(() => this.#looking.delete(looking));
+    this.#looking.add(looking);
   }
 
   /** Looks at the record now and not at the next second: an engine let go of a call, perhaps because of a cancel. */
   async look(): Promise<void> {
-    await Promise.all([this.#cutStale(), this.#cutCancelled()]);
+    await this.#lookAt(() => true);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     this.#cut(() => true, "shutting_down");
-    await this.#watching;
+    await Promise.all([this.#watching, ...this.#looking]);
+  }
+
+  async #lookTwice(isMeant: (call: OpenCall) => boolean): Promise<void> {
+    await this.#lookAt(isMeant);
+    if (![...this.#calls].some(isMeant)) return;
+    const how = await this.#options.clock.sleep(ORDERLY_END_MS + AFTERWARDS_MS, this.#stop.signal);
+    if (how === "elapsed") await this.#lookAt(isMeant);
+  }
+
+  async #lookAt(isMeant: (call: OpenCall) => boolean): Promise<void> {
+    const looked = [...this.#calls].filter(isMeant);
+    await Promise.all([this.#cutStale(looked), this.#cutCancelled(looked)]);
   }
 
   #cut(which: (call: OpenCall) => boolean, code: ErrorCode): void {
@@ -92,8 +103,8 @@ export class OpenCalls implements AsyncDisposable {
     this.#watching = null;
   }
 
-  async #cutStale(): Promise<void> {
-    const hashes = [...new Set([...this.#calls].filter(isOwners).map((call) => call.tokenHash))];
+  async #cutStale(looked: readonly OpenCall[]): Promise<void> {
+    const hashes = [...new Set(looked.filter(isOwners).map((call) => call.tokenHash))];
     for (let from = 0; from < hashes.length; from += RECHECKED_TOGETHER) {
       await Promise.all(hashes.slice(from, from + RECHECKED_TOGETHER).map((hash) => this.#recheck(hash)));
     }
@@ -103,19 +114,23 @@ export class OpenCalls implements AsyncDisposable {
    * What must be known is cut as soon as a cancel is marked. The owner's own calls get a moment in which their engine
    * ends them in order; after it nothing of a run that is to end goes on, whoever still listens.
    */
-  async #cutCancelled(): Promise<void> {
+  async #cutCancelled(looked: readonly OpenCall[]): Promise<void> {
     await Promise.all([
-      this.#cutCancelledOf((call) => !isOwners(call), 0),
-      this.#cutCancelledOf(isOwners, ORDERLY_END_MS),
+      this.#cutCancelledOf(
+        looked.filter((call) => !isOwners(call)),
+        0,
+      ),
+      this.#cutCancelledOf(looked.filter(isOwners), ORDERLY_END_MS),
     ]);
   }
 
-  async #cutCancelledOf(which: (call: OpenCall) => boolean, forMs: number): Promise<void> {
-    const runIds = [...new Set([...this.#calls].filter(which).flatMap((call) => call.runId ?? []))];
+  async #cutCancelledOf(calls: readonly OpenCall[], forMs: number): Promise<void> {
+    const runIds = [...new Set(calls.flatMap((call) => call.runId ?? []))];
     if (runIds.length === 0) return;
     // As below: a record that cannot be read is no reason to cut.
     const cancelled = new Set<RunId | null>(await this.#options.record.cancelledRuns(runIds, forMs).catch(() => []));
-    this.#cut((call) => which(call) && cancelled.has(call.runId), "run_cancelled");
+    const asked = new Set(calls);
+    this.#cut((call) => asked.has(call) && cancelled.has(call.runId), "run_cancelled");
   }
 
   async #recheck(tokenHash: string): Promise<void> {

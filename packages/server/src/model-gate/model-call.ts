@@ -223,7 +223,7 @@ export class ModelCall {
     const byProvider = ERROR_CODES[code].fault === "provider" && !this.#engineGone;
     await this.#settle({
       state: usage === null && byProvider ? "failed" : "estimated",
-      usage: estimatedUsage(usage, receivedChars),
+      usage: estimatedUsage(usage, { chars: receivedChars, stopReason }),
       servedModel,
       stopReason,
       errorCode: this.#engineGone ? null : code,
@@ -231,11 +231,12 @@ export class ModelCall {
     });
   }
 
-  /** Ends a call that has no message. */
+  /** Ends a call that has no message. What a provider would have charged for one that was cut is not known. */
   async #refuse(error: WireError): Promise<void> {
     const byProvider = ERROR_CODES[error.code].fault === "provider" && !this.#engineGone;
+    const isCut = this.#ending.signal.aborted && !byProvider;
     await this.#settle({
-      state: byProvider || error.status < 500 ? "failed" : "estimated",
+      state: byProvider || (error.status < 500 && !isCut) ? "failed" : "estimated",
       usage: NO_USAGE,
       servedModel: "",
       stopReason: null,

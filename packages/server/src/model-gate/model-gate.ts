@@ -9,7 +9,6 @@ import {
   NO_USAGE,
   PlatformError,
   uuidV7Bytes,
-  type ErrorCode,
   type ModelCallId,
   type Snapshot,
 } from "@signalbox/contract";
@@ -45,10 +44,8 @@ export interface ModelGateOptions {
 }
 
 export interface ModelGate extends Gate, AsyncDisposable {
-  /** Cuts every stream of a run; its engine sees an error event. */
-  cutRun(runId: string, code: ErrorCode): void;
-  /** Cuts the streams of a conversation that belong to a generation before this one. */
-  cutBefore(conversationId: string, generation: number): void;
+  /** A bell: what may act in the conversation changed, or with `null` in any. The record says what is cut. */
+  look(conversationId: string | null): void;
 }
 
 /** How often a request is judged anew because its slot changed between look and intent. */
@@ -85,12 +82,8 @@ class HttpModelGate implements ModelGate {
     this.#serving.add(served);
   }
 
-  cutRun(runId: string, code: ErrorCode): void {
-    this.#open.cutRun(runId, code);
-  }
-
-  cutBefore(conversationId: string, generation: number): void {
-    this.#open.cutBefore(conversationId, generation);
+  look(conversationId: string | null): void {
+    this.#open.hear(conversationId);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

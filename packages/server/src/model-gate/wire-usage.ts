@@ -22,8 +22,16 @@ export function withWireUsage(usage: Usage, wire: unknown): Usage {
 
 const CHARS_PER_TOKEN = 4;
 
-/** What a call that ended early is charged: what the provider said, and for its output at least what was received. */
-export function estimatedUsage(usage: Usage | null, receivedChars: number): Usage {
+/**
+ * What a call that ended early is charged: what the provider said, and for its output at least what was received. The
+ * count that opens a message speaks of an answer of which nothing has come yet, and is not charged alone.
+ */
+export function estimatedUsage(
+  usage: Usage | null,
+  received: { readonly chars: number; readonly stopReason: string | null },
+): Usage {
+  const { chars: receivedChars, stopReason } = received;
   if (usage === null) return NO_USAGE;
+  if (receivedChars === 0 && stopReason === null) return { ...usage, outputTokens: 0 };
   return { ...usage, outputTokens: Math.max(usage.outputTokens, Math.ceil(receivedChars / CHARS_PER_TOKEN)) };
 }

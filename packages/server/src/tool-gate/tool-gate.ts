@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { asPlatformError, PlatformError, type ErrorCode, type Snapshot } from "@signalbox/contract";
+import { asPlatformError, PlatformError, type Snapshot } from "@signalbox/contract";
 import type { Clock, Digest, GateRecord, Log, Randomness, SlotView } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
 import { readBody } from "../gates/message-body.ts";
@@ -39,10 +39,8 @@ export interface ToolGateLimits {
 }
 
 export interface ToolGate extends Gate, AsyncDisposable {
-  /** Tells the servers of a run's open calls to stop; their outcomes are recorded all the same. */
-  cutRun(runId: string, code: ErrorCode): void;
-  /** The same for calls of earlier owners, but not for those that may act: their outcome is waited for. */
-  cutBefore(conversationId: string, generation: number): void;
+  /** A bell: what may act in the conversation changed, or with `null` in any. The record says what is cut. */
+  look(conversationId: string | null): void;
 }
 
 const LIMITS: ToolGateLimits = {
@@ -96,12 +94,8 @@ class HttpToolGate implements ToolGate {
     this.#serving.add(served);
   }
 
-  cutRun(runId: string, code: ErrorCode): void {
-    this.#open.cutRun(runId, code);
-  }
-
-  cutBefore(conversationId: string, generation: number): void {
-    this.#open.cutBefore(conversationId, generation);
+  look(conversationId: string | null): void {
+    this.#open.hear(conversationId);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

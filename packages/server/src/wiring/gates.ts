@@ -96,5 +96,11 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     }),
   );
   const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
+  starting.defer(
+    record.live.onGatesRung((conversationId) => {
+      modelGate.look(conversationId);
+      toolGate.look(conversationId);
+    }),
+  );
   return { kept, modelGate, toolGate, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
 }

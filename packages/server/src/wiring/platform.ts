@@ -112,7 +112,7 @@ function leadRuns(supervisor: Supervisor | null, record: PlatformRecord, startin
   if (supervisor === null) return;
   // Disposed before gates and workers: a draining run still needs both.
   starting.use(supervisor);
-  starting.defer(record.onSupervisorsRung(supervisor.wake.bind(supervisor)));
+  starting.defer(record.live.onSupervisorsRung(supervisor.wake.bind(supervisor)));
 }
 
 function gateUrlsAt(url: string): { readonly modelUrl: string; readonly toolUrl: string; readonly recordUrl: string } {

@@ -69,8 +69,6 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
   readonly queries: Queries;
   readonly live: PostgresLiveChannel;
-  /** Calls the listener whenever something may be claimable or to be cancelled. */
-  readonly onSupervisorsRung: (listener: () => void) => () => void;
   /** Resolves when the database answers. */
   ping(): Promise<void>;
 }
@@ -127,7 +125,6 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools, createDeletionRecord({ database: pools.run, live })),
     live,
-    onSupervisorsRung: (listener) => bus.onSupervisorsRung(listener),
     ping: async () => {
       await pools.run.query("select 1");
     },

@@ -42,8 +42,8 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
       db.transaction("open_tool_call", facts(intent.tokenHash, true), () => openToolCall(db, intent)),
     denyToolCall: async (denial) => db.transaction("deny_tool_call", {}, () => denyToolCall(db, denial)),
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
-    cancelledRuns: async (runIds) =>
-      db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId))),
+    cancelledRuns: async (runIds, forMs = 0) =>
+      db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId, forMs))),
     appendTranscript: async (tokenHash, rows, behind) =>
       db.transaction("append_transcript", facts(tokenHash, false), () => {
         if (behind !== undefined) cutTail(db, tokenHash, behind);
@@ -58,12 +58,13 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
   };
 }
 
-function isCancelled(db: MemoryDatabase, runId: RunId): boolean {
+/** Whether the run's cancel was marked so long ago. One that has ended so is taken as marked when it ended. */
+function isCancelled(db: MemoryDatabase, runId: RunId, forMs: number): boolean {
   const run = db.runs.get(runId);
   if (run === undefined || run.state === "queued") return false;
-  return run.finishedAtMs === null
-    ? db.ownerships.must(run.conversationId).cancelAtMs !== null
-    : run.state === "cancelled";
+  const ended = run.state === "cancelled" ? run.finishedAtMs : null;
+  const atMs = run.finishedAtMs === null ? db.ownerships.must(run.conversationId).cancelAtMs : ended;
+  return atMs !== null && atMs <= db.nowMs() - forMs;
 }
 
 function viewOf(db: MemoryDatabase, slot: SlotRow): SlotView {

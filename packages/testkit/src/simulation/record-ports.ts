@@ -101,7 +101,7 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     openToolCall: (intent) => call("open_tool_call", () => near.openToolCall(intent)),
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
-    cancelledRuns: (runIds) => call("cancelled_runs", () => near.cancelledRuns(runIds)),
+    cancelledRuns: (runIds, forMs) => call("cancelled_runs", () => near.cancelledRuns(runIds, forMs)),
     appendTranscript: (tokenHash, rows, cutBehind) =>
       call("append_transcript", () => near.appendTranscript(tokenHash, rows, cutBehind)),
     callOutcomes: (tokenHash, toolUseIds) => call("call_outcomes", () => near.callOutcomes(tokenHash, toolUseIds)),

@@ -177,6 +177,7 @@ export class World {
         }
       },
       ring: () => undefined,
+      ringGates: () => undefined,
       ringSupervisors: () => {
         for (const { life, supervisor } of this.#processes) {
           if (life.alive && !faults.dropsBell()) scheduler.after(faults.delayMs(), life, () => supervisor.wake());

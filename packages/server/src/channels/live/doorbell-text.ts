@@ -3,15 +3,22 @@ export interface Doorbell {
   readonly origin: string;
   readonly supervisors: boolean;
   readonly conversations: ReadonlyMap<string, number>;
+  /** Conversations in which other ones may act than before. */
+  readonly gates: ReadonlySet<string>;
 }
 
 /** PostgreSQL takes less than 8000 bytes; ids and numbers are ASCII. */
 const TEXT_LIMIT = 7_900;
 const SUPERVISORS = "*";
+/** Releases that do not know it pass over a part without a colon. */
+const GATES = "!";
 
 /** As many texts as it takes. */
 export function writeDoorbells(bell: Doorbell): readonly string[] {
-  const parts = [...bell.conversations].map(([conversationId, sequence]) => `${conversationId}:${sequence}`);
+  const parts = [
+    ...[...bell.gates].map((conversationId) => `${GATES}${conversationId}`),
+    ...[...bell.conversations].map(([conversationId, sequence]) => `${conversationId}:${sequence}`),
+  ];
   const texts: string[] = [];
   let text = `${bell.origin} ${bell.supervisors ? SUPERVISORS : ""}`;
   for (const part of parts) {
@@ -31,15 +38,18 @@ export function readDoorbell(text: string): Doorbell | null {
     return null;
   }
   const conversations = new Map<string, number>();
+  const gates = new Set<string>();
   let supervisors = false;
   for (const part of text.slice(gap + 1).split(",")) {
     const colon = part.lastIndexOf(":");
     const sequence = Number(part.slice(colon + 1));
     if (part === SUPERVISORS) {
       supervisors = true;
+    } else if (part.startsWith(GATES)) {
+      gates.add(part.slice(GATES.length));
     } else if (colon > 0 && Number.isSafeInteger(sequence)) {
       conversations.set(part.slice(0, colon), sequence);
     }
   }
-  return { origin: text.slice(0, gap), supervisors, conversations };
+  return { origin: text.slice(0, gap), supervisors, conversations, gates };
 }

@@ -3,14 +3,15 @@
  * keep up loses what it has not taken and is told to read the log again.
  */
 import type { LiveDelta } from "@signalbox/contract";
-import type { LiveSignal, LiveSubscription } from "@signalbox/core";
+import type { LiveChannel, LiveHearing, LiveSignal, LiveSubscription } from "@signalbox/core";
 
 /** Signals a reader may leave untaken. */
 const SIGNALS = 1_024;
 
-export class LiveBus {
+export class LiveBus implements LiveChannel, LiveHearing {
   readonly #readers = new Map<string, Set<Reader>>();
   readonly #supervisors = new Set<() => void>();
+  readonly #gates = new Set<(conversationId: string | null) => void>();
   readonly #signalLimit: number;
 
   constructor(signalLimit: number = SIGNALS) {
@@ -30,10 +31,14 @@ export class LiveBus {
     return reader;
   }
 
-  /** Called whenever the supervisors are rung; returns what ends that. */
   onSupervisorsRung(listener: () => void): () => void {
     this.#supervisors.add(listener);
     return () => this.#supervisors.delete(listener);
+  }
+
+  onGatesRung(listener: (conversationId: string | null) => void): () => void {
+    this.#gates.add(listener);
+    return () => this.#gates.delete(listener);
   }
 
   publish(delta: LiveDelta): void {
@@ -52,12 +57,17 @@ export class LiveBus {
     this.#supervisors.forEach((listener) => listener());
   }
 
+  ringGates(conversationId: string): void {
+    this.#gates.forEach((listener) => listener(conversationId));
+  }
+
   /** Doorbells may have been lost: everybody looks. */
   ringAll(): void {
     for (const readers of this.#readers.values()) {
       readers.forEach((reader) => reader.reread());
     }
     this.ringSupervisors();
+    this.#gates.forEach((listener) => listener(null));
   }
 
   /** Conversations somebody reads now. */

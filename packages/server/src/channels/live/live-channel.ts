@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { LiveDelta } from "@signalbox/contract";
-import type { LiveChannel, LiveSubscription, Log } from "@signalbox/core";
+import type { LiveChannel, LiveHearing, LiveSubscription, Log } from "@signalbox/core";
 import type { Client, Notification } from "pg";
 import { pause } from "../../store/pause.ts";
 import { readRows, type Queryable } from "../../store/record-call.ts";
@@ -32,13 +32,14 @@ const DEAF_POLL_MS = 250;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_CAP_MS = 2_000;
 
-export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
+export class PostgresLiveChannel implements LiveChannel, LiveHearing, AsyncDisposable {
   readonly #options: Required<LiveChannelOptions>;
   readonly #origin = randomBytes(8).toString("hex");
   readonly #stop = new AbortController();
   readonly #loops: readonly Promise<void>[];
   #client: Client | null = null;
   #waiting = new Map<string, number>();
+  #gatesWait = new Set<string>();
   #supervisorsWait = false;
   #timer: NodeJS.Timeout | null = null;
   #sentAtMs = Number.NEGATIVE_INFINITY;
@@ -65,14 +66,22 @@ export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
     this.#schedule();
   }
 
-  /** What is said about one conversation, here and elsewhere, from now on. Close it, or leave its loop. */
+  ringGates(conversationId: string): void {
+    this.#options.bus.ringGates(conversationId);
+    this.#gatesWait.add(conversationId);
+    this.#schedule();
+  }
+
   subscribe(conversationId: string): LiveSubscription {
     return this.#options.bus.subscribe(conversationId);
   }
 
-  /** Called whenever something became claimable or a cancel was marked, here or elsewhere. Returns what ends that. */
   onSupervisorsRung(listener: () => void): () => void {
     return this.#options.bus.onSupervisorsRung(listener);
+  }
+
+  onGatesRung(listener: (conversationId: string | null) => void): () => void {
+    return this.#options.bus.onGatesRung(listener);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -96,7 +105,7 @@ export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
         this.#timer = null;
         this.#sending = this.#send().finally(() => {
           this.#sending = null;
-          if (this.#waiting.size > 0 || this.#supervisorsWait) {
+          if (this.#waiting.size > 0 || this.#gatesWait.size > 0 || this.#supervisorsWait) {
             this.#schedule();
           }
         });
@@ -107,8 +116,14 @@ export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
 
   /** What cannot be sent is forgotten: whoever did not hear it looks by itself. */
   async #send(): Promise<void> {
-    const bell = { origin: this.#origin, supervisors: this.#supervisorsWait, conversations: this.#waiting };
+    const bell = {
+      origin: this.#origin,
+      supervisors: this.#supervisorsWait,
+      conversations: this.#waiting,
+      gates: this.#gatesWait,
+    };
     this.#waiting = new Map();
+    this.#gatesWait = new Set();
     this.#supervisorsWait = false;
     this.#sentAtMs = performance.now();
     const client = this.#client;
@@ -170,6 +185,7 @@ export class PostgresLiveChannel implements LiveChannel, AsyncDisposable {
     for (const [conversationId, sequence] of bell.conversations) {
       this.#options.bus.ring(conversationId, sequence);
     }
+    bell.gates.forEach((conversationId) => this.#options.bus.ringGates(conversationId));
     if (bell.supervisors) {
       this.#options.bus.ringSupervisors();
     }

@@ -22,7 +22,7 @@ export interface AdmissionRecordParts {
   /** Connects as `signalbox_app`. */
   readonly database: Queryable;
   readonly snapshots: SnapshotCache;
-  readonly live: Pick<LiveChannel, "ring">;
+  readonly live: Pick<LiveChannel, "ring" | "ringGates">;
   /** `null` in a process that drives no runs. */
   readonly authority: Authority | null;
   /** The seat the run will most likely get here, so that its slot is bound with the claim. */
@@ -56,6 +56,9 @@ interface AdmitAnswer {
   readonly events?: readonly EventRow[];
 }
 
+/** A message sent so ends the run it finds. */
+const MAY_END_A_RUN: ReadonlySet<AdmitCommand["whenBusy"]> = new Set(["interrupt", "rollback"]);
+
 async function admit(parts: AdmissionRecordParts, command: AdmitCommand): Promise<Admission> {
   const { tenantId, conversationId, snapshot, snapshotHash } = command;
   const claims = command.claimFor !== null && parts.authority?.holds(command.claimFor) === true;
@@ -67,6 +70,7 @@ async function admit(parts: AdmissionRecordParts, command: AdmitCommand): Promis
   }
   if (sequence !== undefined) {
     parts.live.ring(conversationId, sequence);
+    if (MAY_END_A_RUN.has(command.whenBusy)) parts.live.ringGates(conversationId);
   }
   if (claim !== null && seat !== null && answer.bound === true) {
     parts.slots.note(seat.tokenHash, { conversationId, generation: claim.generation, snapshot, snapshotHash });
@@ -180,6 +184,7 @@ async function requestCancel(parts: AdmissionRecordParts, command: CancelCommand
   );
   if (conversationId !== undefined && sequence !== undefined) {
     parts.live.ring(conversationId, sequence);
+    parts.live.ringGates(conversationId);
   }
   return { kind, state };
 }

@@ -26,7 +26,7 @@ export interface DeletionRecord {
 /** `database` must connect as the role `signalbox_run`: a request could not see the tombstone it makes. */
 export function createDeletionRecord(parts: {
   readonly database: Queryable;
-  readonly live: Pick<LiveChannel, "ring" | "ringSupervisors">;
+  readonly live: Pick<LiveChannel, "ring" | "ringGates" | "ringSupervisors">;
 }): DeletionRecord {
   const { database, live } = parts;
   return {
@@ -34,7 +34,10 @@ export function createDeletionRecord(parts: {
       const values = [tenantId, user, conversationId, actorText(actor)];
       const { kind, sequence } = await askRecord<DeleteAnswer>(database, DELETE_CONVERSATION, values);
       live.ring(conversationId, sequence);
-      if (kind === "requested") live.ringSupervisors();
+      if (kind === "requested") {
+        live.ringGates(conversationId);
+        live.ringSupervisors();
+      }
       return kind === "deleted";
     },
   };

@@ -16,7 +16,7 @@ import {
 } from "../../store/statements/operator-statements.ts";
 import type { RecordStatement } from "../../store/statements/record-statements.ts";
 
-type Bells = Pick<LiveChannel, "ring" | "ringSupervisors">;
+type Bells = Pick<LiveChannel, "ring" | "ringGates" | "ringSupervisors">;
 
 export interface OperatorRecordParts {
   /** Connects as `signalbox_app`: what a caller asks for stays inside its tenant. */
@@ -35,7 +35,9 @@ interface Changed {
 export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord {
   const { requests, live } = parts;
   const change = async (statement: RecordStatement, values: readonly RecordValue[]): Promise<void> => {
-    ring(live, await askRecord<Changed>(requests, statement, values));
+    const changed = await askRecord<Changed>(requests, statement, values);
+    ring(live, changed);
+    live.ringGates(changed.conversationId);
   };
   return {
     async decide(command) {
@@ -79,6 +81,7 @@ export async function carryOut(database: Queryable, live: Bells, limit: number):
     if (statement === undefined) continue;
     const changed = await askRecord<Changed & { readonly code?: ErrorCode }>(database, statement, [id]);
     ring(live, changed);
+    if (kind === "stop") live.ringGates(changed.conversationId);
     moved ||= kind === "stop" || changed.ready === true;
   }
   if (moved) live.ringSupervisors();

@@ -64,6 +64,7 @@ async function owned(
     }
     const snapshot = await parts.snapshots.get(facts.tenantId, facts.snapshotHash);
     parts.live.ring(facts.conversationId, facts.sequence);
+    if (facts.cause === "owner_lost") parts.live.ringGates(facts.conversationId);
     ownerships.push(new PostgresOwnership(claimOf(facts, snapshot), parts));
   }
   return ownerships;

@@ -31,7 +31,7 @@ export interface OwnershipParts {
   /** Connects as `signalbox_run`. */
   readonly database: Queryable;
   readonly events: GroupCommit;
-  readonly live: Pick<LiveChannel, "ring">;
+  readonly live: Pick<LiveChannel, "ring" | "ringGates">;
   /** The slots that were bound here. */
   readonly slots: Pick<BoundSlots, "note" | "has">;
 }
@@ -70,6 +70,7 @@ export class PostgresOwnership implements Ownership {
     const values = [conversationId, generation, options.attemptLimit];
     const answer = await askRecord<{ readonly claim: ClaimFacts }>(this.#parts.database, CHANGE_WORKER, values);
     this.#parts.live.ring(conversationId, answer.claim.sequence);
+    this.#parts.live.ringGates(conversationId);
     return new PostgresOwnership(claimOf(answer.claim, snapshot), this.#parts);
   }
 
@@ -125,6 +126,7 @@ export class PostgresOwnership implements Ownership {
     const { conversationId, generation } = this.claim;
     await this.#parts.events.settled(conversationId);
     this.#ring(await askRecord<News>(this.#parts.database, RELEASE, [conversationId, generation]));
+    this.#parts.live.ringGates(conversationId);
   }
 
   async takeIn(messageId: MessageId): Promise<void> {

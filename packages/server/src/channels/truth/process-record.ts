@@ -42,7 +42,7 @@ export interface ProcessRecordOptions {
   readonly connect: () => Promise<Client>;
   /** Connects as `signalbox_run`; for what needs no presence. */
   readonly database: Queryable;
-  readonly live: Pick<LiveChannel, "ring" | "ringSupervisors">;
+  readonly live: Pick<LiveChannel, "ring" | "ringGates" | "ringSupervisors">;
   readonly log: Log;
   readonly leaseMs?: number;
   /** Left out: kept in memory, for as long as this process lives. */
@@ -280,7 +280,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
 
 /** Runs that are to end need no worker for it, so those of the dead are ended here. */
 async function endAbandoned(
-  { database, live }: { readonly database: Queryable; readonly live: Pick<LiveChannel, "ring"> },
+  { database, live }: { readonly database: Queryable; readonly live: Pick<LiveChannel, "ring" | "ringGates"> },
   process: number,
 ): Promise<void> {
   const ended = await readRows<{ readonly conversationId: string; readonly sequence: number }>(
@@ -290,6 +290,7 @@ async function endAbandoned(
   );
   for (const { conversationId, sequence } of ended) {
     live.ring(conversationId, sequence);
+    live.ringGates(conversationId);
   }
 }
 
