@@ -47,7 +47,7 @@ describe.each(RUNTIMES)("%s", (runtime) => {
     for (const type of ["hold.opened", "run.suspended", "hold.decided", "run.resumed", "run.finished"] as const) {
       expect(
         types.filter((each) => each === type),
-        type,
+        `how often ${type}`,
       ).toHaveLength(1);
     }
   });
