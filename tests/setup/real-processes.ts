@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BINARY = join(ROOT, "packages/server/dist/main.js");
+const SCRIPTED_WORKER = join(ROOT, "packages/testkit/dist/scripted/worker-main.js");
 const READY_MS = 60_000;
 const EXIT_MS = 25_000;
 const KEPT_OUTPUT_CHARS = 20_000;
@@ -24,12 +25,15 @@ export interface PlatformFacts {
   readonly secret: string;
   readonly directory: string;
   readonly toolServers: string;
+  /** Beyond what every platform is told. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 export function platformFacts(options: {
   readonly databaseUrl: string;
   readonly simUrl: string;
   readonly toolServers?: Readonly<Record<string, unknown>>;
+  readonly environment?: Readonly<Record<string, string>>;
 }): PlatformFacts & Disposable {
   const directory = mkdtempSync(join(tmpdir(), "platform-"));
   const toolServers = join(directory, "mcp-servers.json");
@@ -41,6 +45,7 @@ export function platformFacts(options: {
     secret: "secret-of-this-test",
     directory,
     toolServers,
+    environment: options.environment ?? {},
     [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
@@ -159,6 +164,11 @@ export function startWorkerProcess(
   );
 }
 
+/** A worker with the scripted engine alone. */
+export function startScriptedWorker(facts: PlatformFacts, gatesUrl: string): RealProcess {
+  return new RealProcess([gatesUrl], { SIGNALBOX_JOIN_TOKEN: facts.joinToken }, SCRIPTED_WORKER);
+}
+
 /** A key with every right. */
 export async function issueKey(facts: PlatformFacts, words: readonly string[] = [], binary?: string): Promise<string> {
   await using child = new RealProcess(["keys", "create", "test", ...words], environmentOf(facts), binary);
@@ -173,5 +183,6 @@ export function environmentOf(facts: PlatformFacts): Readonly<Record<string, str
     SIGNALBOX_SECRET: facts.secret,
     SIGNALBOX_DATA_DIR: facts.directory,
     SIGNALBOX_LOG_LEVEL: "info",
+    ...facts.environment,
   };
 }

@@ -19,7 +19,7 @@ proves("INV-01", {
 
 proves("INV-02", {
   title: "every acknowledged message ends with a reason, whatever dies and whatever is lost",
-  sabotages: ["stranded_queue", "decided_in_vain"],
+  sabotages: ["stranded_queue", "decided_in_vain", "merged_forgotten"],
   ...inEveryHistory("INV-02"),
 });
 
@@ -31,7 +31,7 @@ proves("INV-03", {
 
 proves("INV-04", {
   title: "waiting messages begin in the order of their acknowledgement",
-  sabotages: ["last_in_first_out"],
+  sabotages: ["last_in_first_out", "interrupt_overtakes"],
   ...inEveryHistory("INV-04"),
 });
 

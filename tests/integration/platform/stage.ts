@@ -1,11 +1,12 @@
 /** A platform of real processes over a database and a simulated model of its own, for one test. */
 import { Signalbox, type ConversationHandle } from "@signalbox/client";
-import { startSim, type Sim } from "@signalbox/testkit";
-import { cloneDatabase } from "../../setup/clone-database.ts";
+import { startSim, type Sim, type SimOptions } from "@signalbox/testkit";
+import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
 import {
   issueKey,
   platformFacts,
   serve,
+  startScriptedWorker,
   startWorkerProcess,
   type RealProcess,
   type Served,
@@ -20,15 +21,22 @@ export interface Stage {
   /** The platform once more, at the same address. */
   restart(): Promise<Served>;
   worker(runtime: string): RealProcess;
+  /** A worker whose engine plays what messages say. */
+  scriptedWorker(): RealProcess;
+  readonly database: ClonedDatabase;
 }
 
 /** Everything it starts ends with `stack`. */
 export async function setStage(
   stack: AsyncDisposableStack,
-  options: { readonly toolServers?: Readonly<Record<string, unknown>> } = {},
+  options: {
+    readonly toolServers?: Readonly<Record<string, unknown>>;
+    readonly sim?: SimOptions;
+    readonly environment?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Stage> {
   const database = stack.use(await cloneDatabase());
-  const sim = stack.use(await startSim({ ids: "unique" }));
+  const sim = stack.use(await startSim({ ids: "unique", ...options.sim }));
   const facts = stack.use(platformFacts({ databaseUrl: database.url, simUrl: sim.url, ...options }));
   const apiKey = await issueKey(facts);
   const served = await serve(facts);
@@ -36,6 +44,7 @@ export async function setStage(
   const portOf = (url: string): number => Number(new URL(url).port);
   return {
     served,
+    database,
     client: new Signalbox({ url: served.url, apiKey }),
     apiKey,
     sim,
@@ -45,6 +54,7 @@ export async function setStage(
       return again;
     },
     worker: (runtime) => stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime })),
+    scriptedWorker: () => stack.use(startScriptedWorker(facts, served.gatesUrl)),
   };
 }
 
@@ -60,6 +70,7 @@ export async function conversationWith(
     30_000,
   );
   const name = `agent-${runtime.replace("_", "-")}`;
-  await client.agents.create({ name, runtime, model: "sim/extractive-1", instructions: "Answer.", tools: [...tools] });
+  const agent = { name, runtime, model: "sim/extractive-1", instructions: "Answer.", tools: [...tools] };
+  await client.agents.get(name).catch(() => client.agents.create(agent));
   return client.conversations.create({ agent: name });
 }

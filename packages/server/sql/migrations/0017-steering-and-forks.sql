@@ -287,7 +287,7 @@ declare
   v_queued integer;
   v_before integer;
   v_steer text;
-  v_at timestamptz := signalbox.clock();
+  v_at timestamptz;
   v_cursor bigint;
   v_run signalbox.run;
   v_accepted text;
@@ -302,6 +302,8 @@ begin
   if not found then
     return json_build_object('code', 'not_found');
   end if;
+  -- Not before the lock: who waited longer for it was acknowledged later.
+  v_at := signalbox.clock();
   select c.last_sequence into v_cursor from signalbox.conversation c
   where c.id = p_conversation and (p_user is null or c.participant = p_user);
   if not found then

@@ -31,11 +31,10 @@ function tellChange(change: Change): string | null {
   const { before, after } = change as { readonly before: Row | null; readonly after: Row };
   switch (change.table) {
     case "run":
+      return tellMark(change.key, before, after) ?? tellState(change.key, before, after);
     case "tool_call":
     case "model_call":
-      return before?.["state"] === after["state"]
-        ? null
-        : `${short(change.key)} ${before === null ? "new" : String(before["state"])} → ${String(after["state"])}`;
+      return tellState(change.key, before, after);
     case "ownership":
       return before?.["generation"] === after["generation"]
         ? cancelOf(before, after)
@@ -61,6 +60,21 @@ function tellChange(change: Change): string | null {
     default:
       return null;
   }
+}
+
+function tellState(key: string, before: Row | null, after: Row): string | null {
+  return before?.["state"] === after["state"]
+    ? null
+    : `${short(key)} ${before === null ? "new" : String(before["state"])} → ${String(after["state"])}`;
+}
+
+/** What was decided about a run that goes on for now. */
+function tellMark(key: string, before: Row | null, after: Row): string | null {
+  if (before === null || before["state"] !== after["state"]) return null;
+  if (before["takenIn"] !== after["takenIn"]) return `${short(key)} was taken in`;
+  return before["cancelCause"] === after["cancelCause"]
+    ? null
+    : `${short(key)} is to end: ${String(after["cancelCause"])}`;
 }
 
 function cancelOf(before: Row | null, after: Row): string | null {
