@@ -86,6 +86,7 @@ async function run(): Promise<number> {
   if (flags.once === true) return answered ? 0 : 1;
   say(`\nUp. Talk to it:      npx signalbox chat docs-langgraph`);
   say(`Watch a conversation: npx signalbox events <conversation>`);
+  say(`Or in a browser:      ${platform.url}/#key=${platform.apiKey}`);
   say(`API:                  ${platform.url}/openapi.json   key: ${platform.apiKey}`);
   say(`Ctrl-C drains and stops.`);
   await Promise.race([aborted(interrupted.signal), once(platform.child, "exit")]);

@@ -7,6 +7,7 @@ import {
   type Conversation,
   type Message,
   type PlatformEvent,
+  type UpdateConversation,
   type WhenBusy,
 } from "@signalbox/contract";
 import { conversationEvents, type EventStreamOptions } from "./event-stream.ts";
@@ -77,6 +78,40 @@ export class ConversationHandle {
   /** The conversation as it stands. */
   get(): Promise<Conversation> {
     return this.#transport.json({ method: "GET", path: this.#path }, (body) => conversationSchema.parse(body));
+  }
+
+  /**
+   * Changes what is given: title, labels (as a whole), whether it is archived. Errors: `conversation_deleting`.
+   */
+  update(change: UpdateConversation): Promise<Conversation> {
+    return this.#transport.json({ method: "PATCH", path: this.#path, body: change, repeatable: true }, (body) =>
+      conversationSchema.parse(body),
+    );
+  }
+
+  /**
+   * A new conversation that begins with the history of this one, up to and with a message; without `messageId` with
+   * everything that is finished. Errors: `not_found` (also for the message).
+   */
+  async fork(
+    options: { readonly messageId?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<ConversationHandle> {
+    const { idempotencyKey = crypto.randomUUID(), ...body } = options;
+    const forked = await this.#transport.json(
+      { method: "POST", path: `${this.#path}/fork`, body, idempotencyKey },
+      (answer) => conversationSchema.parse(answer),
+    );
+    return new ConversationHandle(this.#transport, forked.id);
+  }
+
+  /**
+   * Cancels what is active and what waits, and then removes the conversation. `deleted`: it is gone. `deleting`: it will
+   * be, once its last run and call have ended. Asking again is safe.
+   */
+  async delete(): Promise<"deleted" | "deleting"> {
+    const response = await this.#transport.once({ method: "DELETE", path: this.#path });
+    await response.body?.cancel();
+    return response.status === 204 ? "deleted" : "deleting";
   }
 
   /** The history, oldest first, page by page. */

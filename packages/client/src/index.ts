@@ -4,7 +4,7 @@ export { ConversationHandle, type AcceptedRun, type SendOptions } from "./conver
 export { type EventStreamOptions } from "./event-stream.ts";
 export { ItemTexts } from "./item-texts.ts";
 export { RunHandle, type RunResult } from "./run-handle.ts";
-export { type ListOptions, type Page } from "./list.ts";
+export { type ConversationFilter, type ListOptions, type Page } from "./list.ts";
 export { Holds, OperatedRuns, StopList, type HoldFilter, type NewStop } from "./operators.ts";
 export { Signalbox, type FeedOptions, type NewAgent, type SignalboxOptions } from "./signalbox.ts";
 export { Transport, type ApiRequest, type TransportOptions } from "./transport.ts";

@@ -8,6 +8,16 @@ export interface ListOptions {
   readonly order?: "asc" | "desc";
 }
 
+/** Which conversations to list. */
+export interface ConversationFilter extends ListOptions {
+  /** Whether to list those that are archived. Default: only those that are not. */
+  readonly archived?: "false" | "true" | "all";
+  /** Only of this agent, by id or name. */
+  readonly agent?: string;
+  /** Words that their titles or messages hold, or begin a word that they hold. */
+  readonly q?: string;
+}
+
 /** One page of a list; `nextCursor` is `null` on the last. */
 export interface Page<T> {
   readonly data: readonly T[];

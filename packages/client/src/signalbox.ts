@@ -1,6 +1,7 @@
 /** The client: agents, conversations and runs of one platform, as one API key and, if asserted, one end user. */
 import {
   agentPageSchema,
+  agentRevisionPageSchema,
   agentSchema,
   conversationPageSchema,
   conversationSchema,
@@ -11,15 +12,17 @@ import {
   runtimeListSchema,
   type ActorClaim,
   type Agent,
+  type AgentRevision,
   type Conversation,
   type CreateAgent,
   type EventPage,
   type Info,
   type Run,
   type RuntimeInfo,
+  type UpdateAgent,
 } from "@signalbox/contract";
 import { ConversationHandle } from "./conversation-handle.ts";
-import { queryOf, type ListOptions, type Page } from "./list.ts";
+import { queryOf, type ConversationFilter, type ListOptions, type Page } from "./list.ts";
 import { Holds, OperatedRuns, StopList } from "./operators.ts";
 import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
@@ -130,6 +133,25 @@ export class Signalbox {
       this.#transport.json({ method: "GET", path: `/v1/agents${queryOf(options)}` }, (body) =>
         agentPageSchema.parse(body),
       ),
+    /**
+     * Changes what is given, by id or name. Anything but `disabled` makes the next revision; runs that were accepted keep
+     * theirs. With `revision` only that revision is changed, and asking again cannot change another. Errors: `not_found`,
+     * `revision_changed`, and those of `create` for what is given.
+     */
+    update: (agent: string, change: UpdateAgent): Promise<Agent> =>
+      this.#transport.json({ method: "PATCH", path: `/v1/agents/${encodeURIComponent(agent)}`, body: change }, (body) =>
+        agentSchema.parse(body),
+      ),
+    /** From now on it takes no message; runs that were accepted are answered. Errors: `not_found`. */
+    disable: (agent: string): Promise<Agent> => this.agents.update(agent, { disabled: true }),
+    /** It takes messages again. Errors: `not_found`. */
+    enable: (agent: string): Promise<Agent> => this.agents.update(agent, { disabled: false }),
+    /** Errors: `not_found`. */
+    revisions: (agent: string, options: ListOptions = {}): Promise<Page<AgentRevision>> =>
+      this.#transport.json(
+        { method: "GET", path: `/v1/agents/${encodeURIComponent(agent)}/revisions${queryOf(options)}` },
+        (body) => agentRevisionPageSchema.parse(body),
+      ),
   };
 
   /** Conversations of the caller, or of the end user it speaks for. */
@@ -158,7 +180,8 @@ export class Signalbox {
     open: (id: string): ConversationHandle => new ConversationHandle(this.#transport, id),
     /** Errors: `not_found`. */
     get: (id: string): Promise<Conversation> => this.conversations.open(id).get(),
-    list: (options: ListOptions = {}): Promise<Page<Conversation>> =>
+    /** Errors: `invalid_cursor`, `search_too_broad`. */
+    list: (options: ConversationFilter = {}): Promise<Page<Conversation>> =>
       this.#transport.json({ method: "GET", path: `/v1/conversations${queryOf(options)}` }, (body) =>
         conversationPageSchema.parse(body),
       ),

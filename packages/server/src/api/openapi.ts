@@ -52,6 +52,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
   return {
     operationId: route.operationId,
     summary: route.summary,
+    description: route.right === null ? "Needs no key." : `Needs a key with the right \`${route.right}\`.`,
     ...(route.right === null ? { security: [] } : {}),
     requestParams: {
       ...(names.length === 0 ? {} : { path: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))) }),

@@ -8,7 +8,7 @@ import type { Caller, Right } from "./caller.ts";
 
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON; a `string` is JSON already; `null`: nothing is sent. */
+  /** Sent as JSON; a `string` is JSON already, or what its content type says; `null`: nothing is sent. */
   readonly body: string | object | null;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -11,6 +11,7 @@ import { Callers } from "./caller.ts";
 import { checkBodyHeaders, parseJsonBody } from "./json-body.ts";
 import { API_LIMITS } from "./limits.ts";
 import { mount } from "./mount.ts";
+import { mountPages, pagesOf, type Pages } from "./pages/pages.ts";
 import { openApiDocument } from "./openapi.ts";
 import { fromThrown, problemHeaders, problemOf } from "./problem.ts";
 import type { Route } from "./route.ts";
@@ -48,6 +49,8 @@ export function createApi(services: ApiServices): FastifyInstance {
   readJsonOnly(app);
   app.setErrorHandler((thrown, request, reply) => answerProblem(services, { thrown, request, reply }));
   const routes = apiRoutes(services);
+  const document = openApiDocument(routes, services.version);
+  const pages = pagesOf(document);
   app.addHook("onRequest", async (request, reply) => {
     nameAnswer(services, request, reply);
     if (services.stopping.aborted) throw new PlatformError("shutting_down");
@@ -56,7 +59,7 @@ export function createApi(services: ApiServices): FastifyInstance {
         fields: [{ pointer: "Host", detail: "is missing" }],
       });
     }
-    if (request.is404) throw noSuchAddress(routes, request);
+    if (request.is404) throw noSuchAddress({ routes, pages }, request);
   });
   // Never reached: the hook above has answered. Without it the answer would be Fastify's own.
   app.setNotFoundHandler((request, reply) =>
@@ -64,8 +67,9 @@ export function createApi(services: ApiServices): FastifyInstance {
   );
   const callers = new Callers({ record: services.record, secret: services.secret, monotonicMs: services.monotonicMs });
   for (const each of routes) mount(app, each, callers);
-  const document = JSON.stringify(openApiDocument(routes, services.version));
-  app.get(DESCRIPTION, async (_request, reply) => reply.type("application/json").send(document));
+  const description = JSON.stringify(document);
+  app.get(DESCRIPTION, async (_request, reply) => reply.type("application/json").send(description));
+  mountPages(app, pages);
   app.addHook("preClose", async () => boundClosing(app));
   return app;
 }
@@ -105,10 +109,13 @@ function nameAnswer(services: ApiServices, request: FastifyRequest, reply: Fasti
 }
 
 /** Another method of an address that exists, or an address that does not. */
-function noSuchAddress(routes: readonly Route[], request: FastifyRequest): PlatformError {
+function noSuchAddress(
+  { routes, pages }: { readonly routes: readonly Route[]; readonly pages: Pages },
+  request: FastifyRequest,
+): PlatformError {
   const path = pathOf(request.url);
   const methods = new Set<string>();
-  if (path === DESCRIPTION) methods.add("GET").add("HEAD");
+  if (path === DESCRIPTION || pages.has(path)) methods.add("GET").add("HEAD");
   for (const route of routes) {
     if (!new RegExp(`^${route.path.replaceAll(/\{[a-z]+\}/g, "[^/]+")}$`).test(path)) continue;
     methods.add(route.method);

@@ -1,7 +1,10 @@
 /** What the platform says about itself. */
 import { ERROR_CODES, infoSchema, isErrorCode, PlatformError, runtimeListSchema } from "@signalbox/contract";
 import { z } from "zod";
+import { prefersPage } from "../accept.ts";
 import { shownLimits } from "../limits.ts";
+import { errorPage } from "../pages/error-page.ts";
+import { PAGE_HEADERS } from "../pages/page-headers.ts";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -66,9 +69,12 @@ function explainError(): Route {
     responses: { 200: { description: "The code", schema: errorPageSchema } },
     async handle(call) {
       const code = call.params.code ?? "";
-      if (!isErrorCode(code)) throw new PlatformError("not_found");
+      if (!isErrorCode(code)) throw new PlatformError("not_found", "There is no error of this code.");
       const { title, status, fault, retryable } = ERROR_CODES[code];
-      return { status: 200, body: { code, title, status, fault, retryable } };
+      if (prefersPage(call.headers.accept)) {
+        return { status: 200, body: errorPage(code), headers: { ...PAGE_HEADERS, vary: "accept" } };
+      }
+      return { status: 200, body: { code, title, status, fault, retryable }, headers: { vary: "accept" } };
     },
   });
 }

@@ -97,5 +97,7 @@ function announce(call: CommandCall, gatesUrl: string, file: DevFile): void {
     ["API", file.url],
     ["gates", gatesUrl],
     ["key", file.apiKey],
+    // In the fragment, which a browser sends nowhere; the page keeps it for its tab and takes it out of the address.
+    ["page", `${platform.url}/#key=${file.apiKey}`],
   ]);
 }
