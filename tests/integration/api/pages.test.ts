@@ -54,7 +54,7 @@ describe("every page", () => {
   it("loads only what is there", async () => {
     for (const path of ["/", "/docs", "/errors/internal"]) {
       for (const address of addressesIn((await page(path)).text)) {
-        if (!address.startsWith("#")) expect(await statusOf(address), address).toBe(200);
+        if (!address.startsWith("#")) expect(await statusOf(address), `of ${address}`).toBe(200);
       }
     }
   });
@@ -69,15 +69,17 @@ describe("the page at /", () => {
       expect(headers.get("x-content-type-options")).toBe("nosniff");
     }
     for (const path of ["/page/", "/page/index.html", "/page/..%2fpackage.json", "/page/%2e%2e/package.json"]) {
-      expect(await statusOf(path), path).toBe(404);
+      expect(await statusOf(path), `of ${path}`).toBe(404);
     }
   });
 
   it("writes what others said as text only, and asks nobody but this platform", () => {
     for (const name of readdirSync(FOLDER).filter((each) => each.endsWith(".js"))) {
       const text = readFileSync(new URL(name, FOLDER), "utf8");
-      expect(text, name).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/);
-      expect(text, name).not.toMatch(/https?:\/\//);
+      expect(text, `of ${name}`).not.toMatch(
+        /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/,
+      );
+      expect(text, `of ${name}`).not.toMatch(/https?:\/\//);
       for (const match of text.matchAll(/from "([^"]+)"/g)) expect(match[1]).toMatch(/^\.\/[a-z-]+\.js$/);
     }
   });
@@ -102,12 +104,12 @@ describe("the reference", () => {
     );
     for (const operation of Object.values(description.body.paths).flatMap((each) => Object.values(each))) {
       const article = articles.get(operation.operationId) ?? "";
-      expect(article, operation.operationId).not.toBe("");
+      expect(article, `of ${operation.operationId}`).not.toBe("");
       for (const { name } of operation.parameters ?? []) expect(article).toContain(`<code>${name}</code>`);
     }
     for (const [name, schema] of Object.entries(description.body.components.schemas)) {
       const article = articles.get(`schema-${name}`) ?? "";
-      expect(article, name).not.toBe("");
+      expect(article, `of ${name}`).not.toBe("");
       for (const field of Object.keys(schema.properties ?? {})) expect(article).toContain(`<code>${field}</code>`);
     }
     for (const code of Object.keys(ERROR_CODES)) expect(text).toContain(`href="/errors/${code}"`);
@@ -118,7 +120,7 @@ describe("the reference", () => {
     const ids = new Set([...text.matchAll(/\sid="([^"]+)"/g)].map((match) => match[1]));
     const references = addressesIn(text).filter((address) => address.startsWith("#"));
     expect(references.length).toBeGreaterThan(50);
-    for (const address of references) expect(ids, address).toContain(address.slice(1));
+    for (const address of references) expect(ids, `of ${address}`).toContain(address.slice(1));
   });
 });
 

@@ -98,6 +98,6 @@ function announce(call: CommandCall, gatesUrl: string, file: DevFile): void {
     ["gates", gatesUrl],
     ["key", file.apiKey],
     // In the fragment, which a browser sends nowhere; the page keeps it for its tab and takes it out of the address.
-    ["page", `${platform.url}/#key=${file.apiKey}`],
+    ["page", `${file.url}/#key=${file.apiKey}`],
   ]);
 }
