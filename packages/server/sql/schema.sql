@@ -60,7 +60,8 @@ create table signalbox.conversation (
   archived_at timestamp with time zone,
   delete_requested_at timestamp with time zone,
   deleted_at timestamp with time zone,
-  erased_at timestamp with time zone
+  erased_at timestamp with time zone,
+  leaf_runtime text
 ) with (fillfactor=70);
 create unlogged table signalbox.database_start (
   singleton boolean not null default true,
@@ -455,6 +456,7 @@ CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
 CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scope, subject, kind) WHERE (lifted_at IS NULL);
 CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
 
 create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run, stop_id text);
@@ -947,9 +949,8 @@ begin
   if not found then
     return json_build_object('code', 'transcript_corrupt');
   end if;
-  update signalbox.transcript_entry t set cut = true
-  where t.conversation_id = v_run.conversation_id and t.position > v_position and t.generation = v_run.generation
-    and not t.cut;
+  delete from signalbox.transcript_entry t
+  where t.conversation_id = v_run.conversation_id and t.position > v_position and t.generation = v_run.generation;
   return signalbox.append_transcript(p_token_hash, p_kinds, p_entries, p_streams, p_bodies);
 end $function$
 ;
@@ -1333,6 +1334,10 @@ begin
   order by m.position desc limit 1;
   v_history := signalbox.has_history(p_run);
   select c.leaf_entry, c.last_sequence into strict v_leaf, v_sequence from signalbox.conversation c where c.id = p_run.conversation_id;
+  if signalbox.leaf_is_foreign(p_run) then
+    v_leaf := null;
+    v_history := true;
+  end if;
   if p_again then
     select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
                              order by last.item_id), '[]')
@@ -1611,8 +1616,8 @@ begin
   end if;
   select c.leaf_position into strict v_position from signalbox.conversation c
   where c.id = p_conversation for no key update;
-  update signalbox.transcript_entry t set cut = true
-  where t.conversation_id = p_conversation and t.position > v_position and t.generation = p_generation and not t.cut;
+  delete from signalbox.transcript_entry t
+  where t.conversation_id = p_conversation and t.position > v_position and t.generation = p_generation;
   return json_build_object('kind', 'dropped');
 end $function$
 ;
@@ -1760,7 +1765,8 @@ begin
     '{"answerMessageId":' || signalbox.quoted(p_answer)
     || ',"errorCode":' || signalbox.quoted(p_error ->> 'code')
     || ',"outcome":' || signalbox.quoted(p_outcome)
-    || ',"reason":' || signalbox.quoted(p_reason) || '}');
+    || ',"reason":' || signalbox.quoted(p_reason)
+    || ',"rung":' || signalbox.quoted(v_run.rung) || '}');
   for v_merged in
     select r.* from signalbox.run r
     where r.conversation_id = v_run.conversation_id and r.state = 'queued' and r.steer_into = v_run.id
@@ -2062,6 +2068,7 @@ declare
   v_run signalbox.run;
   v_tip record;
   v_turn bigint;
+  v_rung text;
 begin
   if not signalbox.hold_exclusive(p_conversation, p_generation) then
     perform signalbox.note_stale(p_conversation, null, p_generation, 'finish');
@@ -2073,9 +2080,10 @@ begin
     return json_build_object('code', 'stale_generation');
   end if;
   v_turn := (v_run.conclusion ->> 'generation')::bigint;
+  v_rung := signalbox.transcript_rung(v_run, v_run.conclusion ->> 'rung');
   if p_continuity = 'moved' then
     select t.leaf, t.digest into strict v_tip
-    from signalbox.transcript_tip(p_conversation, v_turn, v_run.conclusion ->> 'rung') t;
+    from signalbox.transcript_tip(p_conversation, v_turn, v_rung) t;
     if v_tip.leaf is distinct from p_leaf or encode(v_tip.digest, 'hex') is distinct from p_digest then
       return json_build_object('code', 'transcript_not_durable');
     end if;
@@ -2091,7 +2099,11 @@ begin
     -- The release before this one knows one cause only.
     case when p_outcome = 'cancelled' and p_reason = 'user_cancel' then coalesce(v_run.cancel_cause, p_reason)
          else p_reason end, p_error, p_answer);
-  perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, p_rung, p_leaf, decode(p_digest, 'hex'));
+  perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, v_rung, p_leaf, decode(p_digest, 'hex'));
+  if p_continuity = 'moved' then
+    update signalbox.conversation set leaf_runtime = v_run.runtime
+    where id = p_conversation and leaf_runtime is distinct from v_run.runtime;
+  end if;
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);
   return json_build_object('nextRunId', signalbox.hand_over(p_conversation), 'sequence', signalbox.newest(p_conversation));
@@ -2299,6 +2311,15 @@ CREATE OR REPLACE FUNCTION signalbox.keep_ending()
 AS $function$
 begin
   raise exception 'run % has ended as % and does not become %', old.id, old.state, new.state;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.leaf_is_foreign(p_run signalbox.run)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select c.leaf_entry is not null and c.leaf_runtime <> p_run.runtime
+          from signalbox.conversation c where c.id = p_run.conversation_id) is true;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.lift_stop(p_tenant text, p_stop text, p_actor text)
@@ -2882,6 +2903,28 @@ begin
   return v_count;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.prune_transcripts(p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_count integer;
+begin
+  delete from signalbox.transcript_entry t
+  using (
+    select e.conversation_id, e.position
+    from signalbox.transcript_entry e join signalbox.conversation c on c.id = e.conversation_id
+    where e.cut and (e.position <= c.leaf_position or not exists (
+      select from signalbox.run r
+      where r.conversation_id = e.conversation_id
+        and r.state in ('admitted', 'running', 'suspended', 'finalizing')))
+    order by e.conversation_id, e.position limit p_limit
+    for update of e skip locked) as gone
+  where t.conversation_id = gone.conversation_id and t.position = gone.position;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.put_hold(p_run signalbox.run, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
  RETURNS signalbox.hold
  LANGUAGE plpgsql
@@ -3277,7 +3320,7 @@ begin
   end if;
   select t.leaf, t.digest into strict v_tip
   from signalbox.transcript_tip(p_conversation, (v_run.conclusion ->> 'generation')::bigint,
-                                v_run.conclusion ->> 'rung') t;
+                                signalbox.transcript_rung(v_run, v_run.conclusion ->> 'rung')) t;
   return json_build_object(
     'leaf', v_tip.leaf,
     'digest', encode(v_tip.digest, 'hex'),
@@ -3386,32 +3429,33 @@ CREATE OR REPLACE FUNCTION signalbox.settle_transcript(p_conversation text, p_ge
 AS $function$
 declare
   v_leaf_position bigint;
+  v_end bigint;
 begin
   select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
+  select greatest(max(t.position), v_leaf_position) into v_end
+  from signalbox.transcript_entry t where t.conversation_id = p_conversation;
   if p_continuity = 'broken' or (p_continuity = 'moved' and p_rung = 'rebuilt') then
-    update signalbox.transcript_entry t set cut = true
-    where t.conversation_id = p_conversation and not t.cut
-      and (p_continuity = 'broken' or t.generation <> p_generation);
+    delete from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and (p_continuity = 'broken' or t.generation <> p_generation);
   else
     -- Only what stands behind the leaf is looked at, however long the transcript is.
-    update signalbox.transcript_entry t set cut = true
-    where t.conversation_id = p_conversation and t.position > v_leaf_position and not t.cut
-      and (p_continuity = 'kept' or t.generation <> p_generation);
+    delete from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and
+      (p_continuity = 'kept' or t.generation <> p_generation);
   end if;
   if p_continuity = 'moved' then
-    select coalesce(max(t.position), v_leaf_position) into v_leaf_position
-    from signalbox.transcript_entry t where t.conversation_id = p_conversation;
     update signalbox.conversation
-    set leaf_entry = p_leaf, leaf_position = v_leaf_position, leaf_digest = p_digest
+    set leaf_entry = p_leaf, leaf_position = v_end, leaf_digest = p_digest
     where id = p_conversation;
   elsif p_continuity = 'broken' then
     update signalbox.conversation set leaf_entry = null, leaf_digest = null where id = p_conversation;
   end if;
+  -- Of states, only the newest of each stream below the leaf is worth keeping.
   delete from signalbox.transcript_entry t
   where t.conversation_id = p_conversation and t.kind = 'state'
-    and (t.cut or exists (select from signalbox.transcript_entry n
-                          where n.conversation_id = p_conversation and n.kind = 'state' and n.stream = t.stream
-                            and n.position > t.position and not n.cut));
+    and exists (select from signalbox.transcript_entry n
+                where n.conversation_id = p_conversation and n.kind = 'state' and n.stream = t.stream
+                  and n.position > t.position and not n.cut);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.slot_view(p_token_hash text)
@@ -3769,13 +3813,25 @@ AS $function$
 declare
   v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
   v_run signalbox.run := v_entry.run;
+  v_foreign boolean;
 begin
   if v_entry.code is not null then
     return json_build_object('code', v_entry.code);
   end if;
+  v_foreign := signalbox.leaf_is_foreign(v_run);
   return (select json_build_object('conversationId', c.id, 'generation', v_run.generation,
-                                   'leafPosition', c.leaf_position, 'leafDigest', encode(c.leaf_digest, 'hex'))
+                                   'after', case when v_foreign then c.leaf_position else 0 end,
+                                   'leafPosition', c.leaf_position,
+                                   'leafDigest', case when not v_foreign then encode(c.leaf_digest, 'hex') end)
           from signalbox.conversation c where c.id = v_run.conversation_id);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.transcript_rung(p_run signalbox.run, p_rung text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return case when signalbox.leaf_is_foreign(p_run) then 'rebuilt' else p_rung end;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.transcript_tip(p_conversation text, p_generation bigint, p_rung text, OUT leaf text, OUT digest bytea)

@@ -10,6 +10,8 @@ export function processesSuite(bench: () => RecordBench): void {
     await second.processes.heartbeat(second.incarnation);
     expect(await first.processes.sweep(first.incarnation)).toBe(0);
     await second.processes.heartbeat(second.incarnation);
+    // A heartbeat is worth one lease, and nobody sends the next one: left alone, they would die in the test after this.
+    for (const { processes, incarnation } of [first, second]) await processes.unregister(incarnation);
   });
 
   it("buries who lost its presence, once, and lets others take over", async () => {

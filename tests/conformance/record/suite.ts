@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { admissionSuite } from "./admission.ts";
 import type { OpenBench, RecordBench } from "./bench.ts";
 import { gatesSuite } from "./gates.ts";
+import { inheritanceSuite } from "./inheritance.ts";
 import { ownershipSuite } from "./ownership.ts";
 import { processesSuite } from "./processes.ts";
+import { runtimesSuite } from "./runtimes.ts";
 
 /** Holds a record to what the ports promise. */
 export function recordConformance(name: string, open: OpenBench): void {
@@ -27,6 +29,12 @@ export function recordConformance(name: string, open: OpenBench): void {
     });
     describe("gates and transcript", () => {
       gatesSuite(bench);
+    });
+    describe("what a dead generation leaves", () => {
+      inheritanceSuite(bench);
+    });
+    describe("runtimes", () => {
+      runtimesSuite(bench);
     });
     describe("processes", () => {
       processesSuite(bench);

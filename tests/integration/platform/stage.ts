@@ -1,6 +1,7 @@
 /** A platform of real processes over a database and a simulated model of its own, for one test. */
 import { Signalbox, type ConversationHandle } from "@signalbox/client";
 import { startSim, type Sim, type SimOptions } from "@signalbox/testkit";
+import pg from "pg";
 import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
 import {
   issueKey,
@@ -73,4 +74,39 @@ export async function conversationWith(
   const agent = { name, runtime, model: "sim/extractive-1", instructions: "Answer.", tools: [...tools] };
   await client.agents.get(name).catch(() => client.agents.create(agent));
   return client.conversations.create({ agent: name });
+}
+
+export async function patchAgent(stage: Stage, name: string, change: object): Promise<void> {
+  const response = await fetch(`${stage.served.url}/v1/agents/${name}`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${stage.apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify(change),
+  });
+  if (!response.ok) throw new Error(`the agent was not changed: ${await response.text()}`);
+}
+
+/** Rows as the superuser sees them, or a change behind the platform's back. */
+export async function rowsOf<Row extends pg.QueryResultRow>(
+  { database }: Stage,
+  text: string,
+  values: unknown[] = [],
+): Promise<readonly Row[]> {
+  const client = new pg.Client(database.config);
+  await client.connect();
+  try {
+    return (await client.query<Row>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Facts of the audit's entries with this action, oldest first. */
+export async function auditOf(
+  stage: Stage,
+  action: string,
+): Promise<readonly { readonly facts: Readonly<Record<string, unknown>> }[]> {
+  const text = "select bytes from signalbox.audit_pending where action = $1 order by id";
+  const rows = await rowsOf<{ bytes: Buffer }>(stage, text, [action]);
+  // What the platform wrote; the tests look into it.
+  return rows.map(({ bytes }) => JSON.parse(bytes.toString("utf8")) as { facts: Record<string, unknown> });
 }

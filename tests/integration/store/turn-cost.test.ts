@@ -38,7 +38,11 @@ proves("INV-24", {
   async holds(sabotage) {
     await using own = await RecordWorld.open();
     if (sabotage === "looks_at_the_whole_transcript") {
-      await own.sabotage("settle_transcript", "t.position > v_leaf_position and", "");
+      await own.sabotage(
+        "settle_transcript",
+        "t.position > v_leaf_position and",
+        "t.position + 0 > v_leaf_position and",
+      );
     } else if (sabotage === "counts_every_run") {
       await own.sabotage(
         "admit_message",

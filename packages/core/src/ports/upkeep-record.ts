@@ -17,6 +17,8 @@ export interface UpkeepRecord {
   emptyParts(limit: number): Promise<number>;
   /** Removes the events of runs that ended that long ago, oldest first, per conversation. */
   expireEvents(batch: Batch): Promise<number>;
+  /** Removes transcript entries that nobody can continue from. */
+  pruneTranscripts(limit: number): Promise<number>;
   pruneKeys(batch: Batch): Promise<number>;
   /** Slots that are bound to nothing. */
   pruneSlots(batch: Batch): Promise<number>;

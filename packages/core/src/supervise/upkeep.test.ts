@@ -30,6 +30,7 @@ function recordOf(rows: { expireEvents?: number; emptyParts?: number; pruneKeys?
     },
     eraseDeleted: (limit) => take("eraseDeleted", limit, null),
     emptyParts: (limit) => take("emptyParts", limit, null),
+    pruneTranscripts: (limit) => take("pruneTranscripts", limit, null),
     expireEvents: ({ ageMs, limit }) => take("expireEvents", limit, ageMs),
     pruneKeys: ({ ageMs, limit }) => take("pruneKeys", limit, ageMs),
     pruneSlots: ({ ageMs, limit }) => take("pruneSlots", limit, ageMs),
@@ -49,6 +50,7 @@ describe("the upkeep", () => {
       { what: "eraseDeleted", ageMs: null },
       ...Array.from({ length: 3 }, () => ({ what: "expireEvents", ageMs: DAYS_30_MS })),
       { what: "emptyParts", ageMs: null },
+      { what: "pruneTranscripts", ageMs: null },
       { what: "pruneKeys", ageMs: LIMITS.idempotencyKeyMs },
       { what: "pruneSlots", ageMs: LIMITS.unusedSlotMs },
     ]);
@@ -61,10 +63,10 @@ describe("the upkeep", () => {
     const upkeep = createUpkeep({ ...time, record }, { eventRetentionMs: DAYS_30_MS });
     upkeep.start();
     await time.pass(LIMITS.upkeepEveryMs * 3);
-    expect(asked).toHaveLength(5);
+    expect(asked).toHaveLength(6);
     again();
     await time.pass(LIMITS.upkeepEveryMs);
-    expect(asked).toHaveLength(10);
+    expect(asked).toHaveLength(12);
     await time.until(Promise.resolve(upkeep[Symbol.asyncDispose]()));
   });
 

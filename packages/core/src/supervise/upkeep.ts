@@ -30,6 +30,7 @@ export function createUpkeep(ports: UpkeepPorts, options: UpkeepOptions): Upkeep
     () => record.eraseDeleted(limit),
     () => record.expireEvents({ ageMs: eventRetentionMs, limit }),
     () => record.emptyParts(limit),
+    () => record.pruneTranscripts(limit),
     () => record.pruneKeys({ ageMs: idempotencyKeyMs, limit }),
     () => record.pruneSlots({ ageMs: unusedSlotMs, limit }),
   ];

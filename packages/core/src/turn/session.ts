@@ -92,13 +92,14 @@ export type Highest = "repaired" | "native" | "rebuilt";
 
 /**
  * The rungs of this turn: what an earlier generation left of it, else the transcript up to its last finalized entry,
- * else the history. Without a history there is nothing to rebuild.
+ * else the history. Where nothing was ever said there is nothing to rebuild: a transcript is about something, also when no
+ * answer came of it.
  */
 export function ladder(
   claim: Claim,
   from: { readonly highest: Highest; readonly tail: string | null },
 ): readonly Rung[] {
-  const base: Rung = claim.hasHistory ? "rebuilt" : "fresh";
+  const base: Rung = claim.hasHistory || claim.leaf !== null ? "rebuilt" : "fresh";
   if (from.highest === "rebuilt") {
     return [base];
   }

@@ -63,6 +63,7 @@ export interface ConversationTable {
   readonly leaf_entry: GivenByDatabase<string | null>;
   readonly leaf_position: GivenByDatabase<number>;
   readonly leaf_digest: GivenByDatabase<Buffer | null>;
+  readonly leaf_runtime: GivenByDatabase<string | null>;
   readonly created_at: Generated<Date>;
   readonly updated_at: Generated<Date>;
 }

@@ -7,6 +7,7 @@ import { writeRunEvent } from "./event-log.ts";
 import { isAlive } from "./alive.ts";
 import type { OwnershipRow, RunRow } from "./rows.ts";
 import { moveRun, takenInBy, unbindSlots, withdrawProposals } from "./run-state.ts";
+import { leafIsForeign } from "./transcript.ts";
 import { visibleItems } from "./visible-items.ts";
 
 export function claimRun(
@@ -61,6 +62,7 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
         !each.struck,
     )
     .at(-1);
+  const isForeign = leafIsForeign(db, run);
   const answered = db.messages.where(
     (each) => each.conversationId === run.conversationId && each.role === "assistant" && !each.struck,
   );
@@ -82,8 +84,8 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
     startedAtMs: (run.startedAtMs ?? db.nowMs()) + run.suspendedMs,
     lastUserMessageAgeMs: before === undefined ? null : message.createdAtMs - before.createdAtMs,
     lastUserSnippet: before?.text ?? null,
-    leaf: conversation.leaf,
-    hasHistory: answered.length > 0,
+    leaf: isForeign ? null : conversation.leaf,
+    hasHistory: isForeign || answered.length > 0,
     cancelRequested: db.ownerships.must(run.conversationId).cancelAtMs !== null,
     visibleItems: visibleItems(db, run),
     takenIn: takenInBy(db, run).map(({ messageId }) => ({ messageId, text: db.messages.must(messageId).text })),

@@ -121,6 +121,7 @@ export class MemoryDatabase {
         leaf: null,
         leafPosition: 0,
         leafDigest: null,
+        leafRuntime: null,
       });
       this.ownerships.set(conversation.id, {
         conversationId: conversation.id,

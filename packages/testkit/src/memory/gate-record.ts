@@ -15,7 +15,7 @@ import type { EntryRow, SlotRow } from "./rows.ts";
 import { boundForIntent, boundSlot, looselyBound, slotOf } from "./slots.ts";
 import { denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
 import { cutBehind } from "./take-over.ts";
-import { chainDigest, entryKey, visibleEntries } from "./transcript.ts";
+import { chainDigest, entryKey, leafIsForeign, visibleEntries } from "./transcript.ts";
 
 const PAGE_COUNT = 100;
 
@@ -131,7 +131,8 @@ function appendTranscript(
   for (const row of rows) {
     const all = db.entries.where((entry) => entry.conversationId === conversationId);
     const known = all.some(
-      (each) => each.stream === row.stream && each.entryId === row.entryId && each.generation === generation,
+      (each) =>
+        !each.cut && each.stream === row.stream && each.entryId === row.entryId && each.generation === generation,
     );
     if (known) continue;
     const entry: EntryRow = {
@@ -164,8 +165,11 @@ function callOutcomes(db: MemoryDatabase, tokenHash: string, toolUseIds: readonl
 function loadTranscript(db: MemoryDatabase, tokenHash: string): readonly TranscriptRow[] {
   const { run, generation } = boundSlot(db, tokenHash);
   const { leafDigest, leafPosition } = db.conversations.must(run.conversationId);
-  const entries = visibleEntries(db, run.conversationId, generation);
+  const isForeign = leafIsForeign(db, run);
+  const after = isForeign ? leafPosition : 0;
+  const entries = visibleEntries(db, run.conversationId, generation).filter((entry) => entry.position > after);
   const finalized = entries.filter((entry) => entry.position <= leafPosition);
-  if (leafDigest !== null && chainDigest(finalized) !== leafDigest) throw new PlatformError("transcript_corrupt");
+  const expected = isForeign ? null : leafDigest;
+  if (expected !== null && chainDigest(finalized) !== expected) throw new PlatformError("transcript_corrupt");
   return entries.map(({ kind, entryId, stream, body }) => ({ kind, entryId, stream, body }));
 }

@@ -38,6 +38,8 @@ export interface ConversationRow {
   readonly leaf: string | null;
   readonly leafPosition: number;
   readonly leafDigest: string | null;
+  /** Whose transcript it is that the leaf ends. */
+  readonly leafRuntime: string | null;
 }
 
 export interface OwnershipRow {
@@ -176,6 +178,7 @@ export interface EntryRow {
   readonly entryId: string;
   readonly kind: "item" | "state";
   readonly body: Uint8Array;
+  /** Gone: the database has no such row any more. */
   readonly cut: boolean;
 }
 

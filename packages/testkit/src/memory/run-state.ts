@@ -75,7 +75,7 @@ export function endRun(db: MemoryDatabase, run: RunRow, ending: Ending): RunRow 
       },
     });
   }
-  writeAudit(db, "message_completed", { run: ended, generation, facts: { outcome, reason } });
+  writeAudit(db, "message_completed", { run: ended, generation, facts: { outcome, reason, rung: ended.rung } });
   if (outcome === "rolled_back") strike(db, [ended, ...merged]);
   if (db.sabotage !== "merged_forgotten") {
     for (const each of merged) endMerged(db, each, { generation, answerId });

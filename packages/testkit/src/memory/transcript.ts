@@ -4,6 +4,12 @@ import type { Finalization, Seal } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
 import type { EntryRow, RunRow } from "./rows.ts";
 
+/** Whether another runtime than the run's wrote what is finalized: nothing of it is read or continued. */
+export function leafIsForeign(db: MemoryDatabase, run: Pick<RunRow, "conversationId" | "runtime">): boolean {
+  const { leaf, leafRuntime } = db.conversations.must(run.conversationId);
+  return leaf !== null && leafRuntime !== null && leafRuntime !== run.runtime;
+}
+
 export function visibleEntries(db: MemoryDatabase, conversationId: string, generation: number): readonly EntryRow[] {
   const { leafPosition } = db.conversations.must(conversationId);
   return db.entries.where(
@@ -33,7 +39,8 @@ export function sealedLeaf(db: MemoryDatabase, run: RunRow): Pick<Seal, "leaf" |
   const own = entries.filter((entry) => entry.generation === generation);
   const last = own.findLast((entry) => entry.stream === "");
   const leaf = last?.entryId ?? db.conversations.must(run.conversationId).leaf;
-  const kept = run.conclusion?.rung === "rebuilt" && last !== undefined ? own : entries;
+  const startsOver = run.conclusion?.rung === "rebuilt" || leafIsForeign(db, run);
+  const kept = startsOver && last !== undefined ? own : entries;
   return { leaf, digest: leaf === null ? null : chainDigest(kept) };
 }
 
@@ -47,11 +54,12 @@ export function settleTranscript(
   const conversation = db.conversations.must(conversationId);
   const generation = run.conclusion?.generation ?? -1;
   const entries = db.entries.where((entry) => entry.conversationId === conversationId && !entry.cut);
+  const startsOver = rung === "rebuilt" || leafIsForeign(db, run);
   const keeps = (entry: EntryRow): boolean => {
     const below = entry.position <= conversation.leafPosition;
     if (continuity === "broken") return false;
     if (continuity === "kept") return below;
-    return entry.generation === generation || (below && rung !== "rebuilt");
+    return entry.generation === generation || (below && !startsOver);
   };
   for (const entry of entries) if (!keeps(entry)) db.entries.update(entryKey(entry), { cut: true });
   if (continuity === "kept") return;
@@ -60,6 +68,7 @@ export function settleTranscript(
     leaf: continuity === "moved" ? leaf : null,
     leafPosition: continuity === "moved" ? (last?.position ?? conversation.leafPosition) : 0,
     leafDigest: continuity === "moved" ? digest : null,
+    leafRuntime: continuity === "moved" ? run.runtime : conversation.leafRuntime,
   });
 }
 

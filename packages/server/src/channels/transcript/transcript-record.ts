@@ -44,6 +44,8 @@ interface Appended {
 interface Head {
   readonly conversationId: string;
   readonly generation: number;
+  /** Nothing up to this position is read. */
+  readonly after: number;
   readonly leafPosition: number;
   /** Hex; `null` when there is no finalized transcript. */
   readonly leafDigest: string | null;
@@ -57,8 +59,8 @@ interface StoredRow extends TranscriptRow {
 async function* loadTranscript(database: Queryable, tokenHash: string): AsyncIterable<readonly TranscriptRow[]> {
   let head = await askRecord<Head>(database, TRANSCRIPT_HEAD, [tokenHash]);
   const { conversationId, generation } = head;
+  let { after } = head;
   const chain = new Chain();
-  let after = 0;
   for (;;) {
     const values = [conversationId, generation, after, PAGE_BYTES];
     const page = await readRows<StoredRow & Record<string, unknown>>(database, LOAD_TRANSCRIPT, values);

@@ -8,6 +8,7 @@ import {
   EXPIRE_EVENTS,
   PRUNE_KEYS,
   PRUNE_SLOTS,
+  PRUNE_TRANSCRIPTS,
 } from "../../store/statements/record-statements.ts";
 
 /** `database` must connect as the role `signalbox_run`. */
@@ -16,6 +17,7 @@ export function createUpkeepRecord(database: Queryable): UpkeepRecord {
     begin: (everyMs) => askRecord<boolean>(database, BEGIN_UPKEEP, [everyMs]),
     eraseDeleted: (limit) => askRecord<number>(database, ERASE_DELETED, [limit]),
     emptyParts: (limit) => askRecord<number>(database, EMPTY_PARTS, [limit]),
+    pruneTranscripts: (limit) => askRecord<number>(database, PRUNE_TRANSCRIPTS, [limit]),
     expireEvents: ({ ageMs, limit }) => askRecord<number>(database, EXPIRE_EVENTS, [ageMs, limit]),
     pruneKeys: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_KEYS, [ageMs, limit]),
     pruneSlots: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_SLOTS, [ageMs, limit]),
