@@ -19,7 +19,7 @@ export async function newPlace(world: ApiWorld): Promise<Place> {
   return { world, key, id: body.id };
 }
 
-export async function send({ world, key, id }: Place, content = "hello"): Promise<void> {
+async function send({ world, key, id }: Place, content = "hello"): Promise<void> {
   await world.ask(`/v1/conversations/${id}/messages`, { key, body: { content } });
 }
 

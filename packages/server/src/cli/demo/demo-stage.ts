@@ -97,7 +97,7 @@ export class DemoStage implements AsyncDisposable {
     }
   }
 
-  async query<Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return withClient(this.#pgConfig(), CONNECT_MS, async (client) => {
       const { rows } = await client.query(text, [...values]);
       // The statement is the caller's, and so is the shape of its rows.

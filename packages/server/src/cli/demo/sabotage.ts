@@ -3,9 +3,13 @@
  * functions of the record, and they are replaced by ones without the check.
  */
 import { FUNCTION_DEFINITION } from "../../store/statements/catalog-statements.ts";
-import type { DemoStage } from "./demo-stage.ts";
 
-interface Edit {
+/** A database that may be harmed. */
+export interface Victim {
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+}
+
+export interface Edit {
   readonly function: string;
   readonly from: RegExp;
   readonly to: string;
@@ -22,13 +26,16 @@ const FENCE: readonly Edit[] = [
   { function: "withdraw_proposals", from: /update signalbox\.tool_call/, to: "return; update signalbox.tool_call" },
 ];
 
-export async function breakFence(stage: DemoStage): Promise<void> {
-  for (const edit of FENCE) {
-    const [known] = await stage.query<{ readonly definition: string }>(FUNCTION_DEFINITION, [edit.function]);
-    const broken = known?.definition.replace(edit.from, edit.to);
-    if (known === undefined || broken === undefined || broken === known.definition) {
-      throw new Error(`${edit.function} is not what this sabotage was written for`);
-    }
-    await stage.query(broken);
+export async function breakFence(victim: Victim): Promise<void> {
+  for (const edit of FENCE) await sabotage(victim, edit);
+}
+
+/** Replaces a function of the record by one without its check. */
+export async function sabotage(victim: Victim, edit: Edit): Promise<void> {
+  const [known] = await victim.query<{ readonly definition: string }>(FUNCTION_DEFINITION, [edit.function]);
+  const broken = known?.definition.replace(edit.from, edit.to);
+  if (known === undefined || broken === undefined || broken === known.definition) {
+    throw new Error(`${edit.function} is not what this sabotage was written for`);
   }
+  await victim.query(broken);
 }

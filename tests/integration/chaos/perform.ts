@@ -1,0 +1,40 @@
+/** One storm from beginning to end: gather, let people talk while things break, heal, settle, check. */
+import { gather, type Cast } from "./cast.ts";
+import { check, untilSettled, type Breach } from "./checker.ts";
+import { diceOf } from "./dice.ts";
+import { converse } from "./people.ts";
+import { mend, rage, type Fault } from "./storm.ts";
+
+export interface StormReport {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly faults: readonly Fault[];
+  readonly messages: number;
+  readonly breaches: readonly Breach[];
+}
+
+export interface Performance {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly conversations?: number;
+  readonly note?: (text: string) => void;
+  /** Takes a promise away before anybody talks. */
+  readonly sabotage?: (cast: Cast) => Promise<void>;
+}
+
+export async function perform(options: Performance): Promise<StormReport> {
+  const { seed, seconds, note = () => undefined } = options;
+  await using cast = await gather();
+  await options.sabotage?.(cast);
+  const over = new AbortController();
+  const talking = converse(cast, { dice: diceOf(seed + 1), count: options.conversations ?? 6, signal: over.signal });
+  // Heard below; a failure of the storm must not hide it.
+  talking.catch(() => undefined);
+  const faults = await rage(cast, { seconds, dice: diceOf(seed), note }).finally(() => over.abort());
+  const conversations = await talking;
+  await mend(cast);
+  const unsettled = await untilSettled(cast);
+  const breaches = [...unsettled, ...(await check(cast, conversations))];
+  const messages = conversations.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
+  return { seed, seconds, faults, messages, breaches };
+}
