@@ -1096,6 +1096,63 @@ begin
     || ',"version":1}', 'UTF8'));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.begin_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+begin
+  if v_entry.code is not null then
+    return signalbox.not_entered(v_entry);
+  end if;
+  update signalbox.run set model_call_count = model_call_count + 1
+  where id = v_run.id and model_call_count < model_call_limit;
+  if not found then
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its model calls.');
+  end if;
+  insert into signalbox.model_call (id, tenant_id, run_id, conversation_id, generation, process, state, wire,
+                                    requested_model, rules, request_bytes, started_at)
+  values (p_call, v_run.tenant_id, v_run.id, v_run.conversation_id, v_run.generation, p_process, 'executing', p_wire,
+          p_model, p_rules, p_request_bytes, signalbox.clock());
+  perform signalbox.audit(v_run.tenant_id, 'model_called', v_run.actor, v_run.conversation_id, v_run.id,
+    v_run.generation,
+    '{"model":' || signalbox.quoted(p_model) || ',"modelCallId":' || signalbox.quoted(p_call) || '}');
+  return signalbox.slot_view(p_token_hash);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_call signalbox.tool_call;
+begin
+  if v_entry.code is not null then
+    return signalbox.not_entered(v_entry);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
+  case
+    when v_call.id is null or v_call.state = 'withdrawn' then
+      perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
+      return json_build_object('code', 'tool_not_proposed');
+    when v_call.state in ('succeeded', 'failed') then
+      return signalbox.replay_of(v_call);
+    when v_call.state in ('executing', 'unknown') then
+      return json_build_object('code', 'tool_outcome_unknown');
+    when v_call.state = 'awaiting_approval' or v_call.server is null then
+      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
+    when v_call.state = 'denied' then
+      return signalbox.replay_of(v_call);
+    else
+      return signalbox.start_tool_call(v_run, v_call, p_process);
+  end case;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.begin_upkeep(p_every_ms bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1573,29 +1630,9 @@ CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
-declare
-  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
-  v_run signalbox.run := v_entry.run;
-  v_call signalbox.tool_call;
 begin
-  if v_entry.code is not null and v_entry.stop_id is null then
-    return json_build_object('code', v_entry.code);
-  end if;
-  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
-  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
-  update signalbox.tool_call
-  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(),
-      result = json_build_object('isError', true,
-        'content', json_build_array(json_build_object('type', 'text', 'text', p_reason)))
-  where id = v_call.id and state in ('proposed', 'awaiting_approval', 'authorized')
-  returning * into v_call;
-  if found then
-    perform signalbox.note_tool_finished(v_run, v_call);
-  else
-    perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
-  end if;
-  return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id,
-                           'sequence', signalbox.newest(v_run.conversation_id));
+  return signalbox.in_earlier_words(
+    signalbox.refuse_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest, p_code, p_reason));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.drop_tail(p_conversation text, p_generation bigint)
@@ -2122,6 +2159,22 @@ begin
   return null;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.foresee_pause(p_token_hash text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+begin
+  select r.* into v_run from signalbox.slot s join signalbox.run r on r.id = s.run_id
+  where s.token_hash = p_token_hash;
+  if found
+     and (signalbox.stop_over(v_run.tenant_id, v_run.agent_id, v_run.conversation_id, v_run.id)).kind = 'pause'
+  then
+    perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
+  end if;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.forget_processes()
  RETURNS void
  LANGUAGE plpgsql
@@ -2303,6 +2356,24 @@ begin
   perform from signalbox.ownership o
   where o.conversation_id = p_conversation and o.generation = p_generation for share;
   return found;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.in_earlier_words(p_answer json)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  case p_answer ->> 'code'
+    when 'run_stopped' then
+      return json_build_object('code', 'run_cancelled');
+    when 'run_suspended' then
+      return json_build_object('code',
+        case signalbox.suspend(p_answer ->> 'conversationId', (p_answer ->> 'generation')::bigint) ->> 'kind'
+          when 'suspended' then 'stale_generation'
+          else 'database_unavailable' end);
+    else
+      return p_answer;
+  end case;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.keep_ending()
@@ -2690,57 +2761,19 @@ CREATE OR REPLACE FUNCTION signalbox.open_model_call(p_token_hash text, p_call t
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
-declare
-  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
-  v_run signalbox.run := v_entry.run;
 begin
-  if v_entry.code is not null then
-    return signalbox.not_entered(v_entry);
-  end if;
-  update signalbox.run set model_call_count = model_call_count + 1
-  where id = v_run.id and model_call_count < model_call_limit;
-  if not found then
-    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its model calls.');
-  end if;
-  insert into signalbox.model_call (id, tenant_id, run_id, conversation_id, generation, process, state, wire,
-                                    requested_model, rules, request_bytes, started_at)
-  values (p_call, v_run.tenant_id, v_run.id, v_run.conversation_id, v_run.generation, p_process, 'executing', p_wire,
-          p_model, p_rules, p_request_bytes, signalbox.clock());
-  perform signalbox.audit(v_run.tenant_id, 'model_called', v_run.actor, v_run.conversation_id, v_run.id,
-    v_run.generation,
-    '{"model":' || signalbox.quoted(p_model) || ',"modelCallId":' || signalbox.quoted(p_call) || '}');
-  return signalbox.slot_view(p_token_hash);
+  perform signalbox.foresee_pause(p_token_hash);
+  return signalbox.in_earlier_words(
+    signalbox.begin_model_call(p_token_hash, p_call, p_process, p_wire, p_model, p_request_bytes, p_rules));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.open_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
-declare
-  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
-  v_run signalbox.run := v_entry.run;
-  v_call signalbox.tool_call;
 begin
-  if v_entry.code is not null then
-    return signalbox.not_entered(v_entry);
-  end if;
-  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
-  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
-  case
-    when v_call.id is null or v_call.state = 'withdrawn' then
-      perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
-      return json_build_object('code', 'tool_not_proposed');
-    when v_call.state in ('succeeded', 'failed') then
-      return signalbox.replay_of(v_call);
-    when v_call.state in ('executing', 'unknown') then
-      return json_build_object('code', 'tool_outcome_unknown');
-    when v_call.state = 'awaiting_approval' or v_call.server is null then
-      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
-    when v_call.state = 'denied' then
-      return signalbox.replay_of(v_call);
-    else
-      return signalbox.start_tool_call(v_run, v_call, p_process);
-  end case;
+  perform signalbox.foresee_pause(p_token_hash);
+  return signalbox.in_earlier_words(signalbox.begin_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.orphaned_generation(p_conversation text, p_generation bigint)
@@ -3099,6 +3132,35 @@ begin
     raise exception 'stopped by an operator' using errcode = 'check_violation', constraint = 'operator_stopped';
   end if;
   return new;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.refuse_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_call signalbox.tool_call;
+begin
+  if v_entry.code is not null and v_entry.stop_id is null then
+    return json_build_object('code', v_entry.code);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
+  update signalbox.tool_call
+  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(),
+      result = json_build_object('isError', true,
+        'content', json_build_array(json_build_object('type', 'text', 'text', p_reason)))
+  where id = v_call.id and state in ('proposed', 'awaiting_approval', 'authorized')
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(v_run, v_call);
+  else
+    perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
+  end if;
+  return json_build_object('kind', 'denied', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.refused(p_why text)

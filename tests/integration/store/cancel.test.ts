@@ -43,7 +43,7 @@ proves("INV-20", {
     } else if (sabotage === "cancel_does_not_wait") {
       await own.sabotage("enter_gate", "for share", "");
       // The count of calls locks the run's row, too.
-      await own.sabotage("open_model_call", COUNTS_THE_CALL, "perform from signalbox.run where id = v_run.id;");
+      await own.sabotage("begin_model_call", COUNTS_THE_CALL, "perform from signalbox.run where id = v_run.id;");
     }
     const place = await own.conversation();
     const process = await own.process();
@@ -51,7 +51,7 @@ proves("INV-20", {
     const { tokenHash } = await process.bind(ownership);
     const gate = await own.session();
     await gate.query("begin");
-    await gate.query("select signalbox.open_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}')", [
+    await gate.query("select signalbox.begin_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}')", [
       tokenHash,
       newId("modelCall"),
       process.incarnation,

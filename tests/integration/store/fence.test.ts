@@ -39,7 +39,7 @@ proves("INV-06", {
     if (sabotage === "intent_without_row_lock") {
       await own.sabotage("enter_gate", "for share", "");
       // The count of calls locks the run's row, too.
-      await own.sabotage("open_model_call", COUNTS_THE_CALL, "perform from signalbox.run where id = v_run.id;");
+      await own.sabotage("begin_model_call", COUNTS_THE_CALL, "perform from signalbox.run where id = v_run.id;");
     }
     const place = await own.conversation();
     const [first, second] = [await own.process(), await own.process()];
@@ -49,7 +49,7 @@ proves("INV-06", {
     const gate = await own.session();
     await gate.query("begin");
     const { rows } = await gate.query<{ answer: { code?: string } }>(
-      "select signalbox.open_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}') as answer",
+      "select signalbox.begin_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}') as answer",
       [tokenHash, newId("modelCall"), first.incarnation],
     );
     expect(rows[0]!.answer.code).toBeUndefined();
@@ -167,7 +167,7 @@ it("a seal waits for an intent that is being recorded; an intent after the seal 
   const bound = await process.bind(ownership);
   const gate = await world.session();
   await gate.query("begin");
-  await gate.query("select signalbox.open_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}')", [
+  await gate.query("select signalbox.begin_model_call($1, $2, $3, 'anthropic', 'sim/echo', 10, '{}')", [
     bound.tokenHash,
     newId("modelCall"),
     process.incarnation,

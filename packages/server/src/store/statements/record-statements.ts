@@ -28,10 +28,10 @@ export const TAKE_IN = call("take_in", 3);
 export const NOTE_STALE = call("note_stale", 4);
 
 export const SLOT_VIEW = call("slot_view", 1);
-export const OPEN_MODEL_CALL = call("open_model_call", 7);
+export const OPEN_MODEL_CALL = call("begin_model_call", 7);
 export const SETTLE_MODEL_CALL = call("settle_model_call", 12);
-export const OPEN_TOOL_CALL = call("open_tool_call", 5);
-export const DENY_TOOL_CALL = call("deny_tool_call", 7);
+export const OPEN_TOOL_CALL = call("begin_tool_call", 5);
+export const DENY_TOOL_CALL = call("refuse_tool_call", 7);
 export const SETTLE_TOOL_CALL = call("settle_tool_call", 5);
 export const LOSE_MODEL_CALL = call("lose_model_call", 1);
 export const LOSE_TOOL_CALL = call("lose_tool_call", 1);
