@@ -1,5 +1,5 @@
 /** One message on one process, and one fault at every port call on its way: it is answered once, come what may. */
-import { simulate, type Fate, type SimulationReport } from "@signalbox/testkit";
+import { simulate, type CalmScenario, type Fate, type SimulationReport } from "@signalbox/testkit";
 import { describe, expect, it } from "vitest";
 import { FATES, sweep } from "./histories.ts";
 
@@ -22,6 +22,22 @@ describe("one message on one process", () => {
     expect(told.filter(({ broken }) => broken > 0)).toEqual([]);
     const notAnswered = told.filter(({ ending }) => ending !== "completed answered");
     // The reply to a tool call's intent is lost: nobody knows whether the call was made, and the run says so.
+    expect(notAnswered.map(({ fate, ending }) => `${fate}: ${ending}`)).toEqual(["lost_reply: failed outcome_unknown"]);
+  });
+
+  it.each([
+    ["somebody decides", { expiresInMs: null }, "hold.decided"],
+    ["nobody decides in time", { expiresInMs: 1_500 }, "hold.expired"],
+  ])("waits and is answered once, whichever port call its process dies at, when %s", async (_who, asks, closed) => {
+    const lines: string[] = [];
+    await simulate({ seed: 1, scenario: { fault: null, asks }, onLine: (line) => lines.push(line) });
+    for (const step of ["open_hold", "hold.opened", "suspend", "run.suspended", closed, "run.resumed"]) {
+      expect(lines.filter((line) => line.includes(step)).length, `the calm path has ${step}`).toBeGreaterThan(0);
+    }
+    const told = await tellAll(asks);
+    expect(told.length).toBeGreaterThan(CALM_CALL_COUNT_MIN * FATES.length);
+    expect(told.filter(({ broken }) => broken > 0)).toEqual([]);
+    const notAnswered = told.filter(({ ending }) => ending !== "completed answered");
     expect(notAnswered.map(({ fate, ending }) => `${fate}: ${ending}`)).toEqual(["lost_reply: failed outcome_unknown"]);
   });
 
@@ -52,12 +68,13 @@ interface Told {
   readonly ending: string;
 }
 
-async function tellAll(): Promise<readonly Told[]> {
+async function tellAll(asks: CalmScenario["asks"] = null): Promise<readonly Told[]> {
   const told: Told[] = [];
-  await sweep(null, (report, fault) => {
+  const see = (report: SimulationReport, fault: Pick<Told, "index" | "fate">): boolean => {
     told.push({ ...fault, broken: report.violations.length, ending: endings(report).join() });
     return true;
-  });
+  };
+  await sweep(null, see, asks);
   return told;
 }
 

@@ -2,6 +2,7 @@
 import {
   InvariantBroken,
   simulate,
+  type CalmScenario,
   type Fate,
   type Sabotage,
   type SimulationReport,
@@ -11,16 +12,17 @@ import {
 const SEED_COUNT = 300;
 export const FATES = ["crash_before", "crash_sent", "crash_after", "lost_reply", "twice", "stall"] as const;
 
-/** Every port call of the calm path, with every fate: `see` decides whether to go on. */
+/** Every port call of a calm path, with every fate: `see` decides whether to go on. */
 export async function sweep(
   sabotage: Sabotage | null,
   see: (report: SimulationReport, fault: { readonly index: number; readonly fate: Fate }) => boolean,
+  asks: CalmScenario["asks"] = null,
 ): Promise<void> {
-  const calm = await simulate({ seed: 1, scenario: { fault: null } });
+  const calm = await simulate({ seed: 1, scenario: { fault: null, asks } });
   for (const fate of FATES) {
     for (let index = 0; index < calm.callCount; index += 1) {
       const fault = { index, fate };
-      if (!see(await simulate({ seed: 1, scenario: { fault }, sabotage }), fault)) return;
+      if (!see(await simulate({ seed: 1, scenario: { fault, asks }, sabotage }), fault)) return;
     }
   }
 }

@@ -10,6 +10,8 @@ const SIGHTS = {
   "a process stands still": /: stall$/,
   "a reply is lost": /: lost_reply$/,
   "a call arrives twice": /: twice$/,
+  "a process loses its presence and goes on": / loses its session$/,
+  "a hold expires": /hold\.expired/,
   "a dead process is buried": /process \d+ is dead/,
   "a run is taken over": /claim: .*run\.recovered/,
   "a run is found again after a lost reply": /reclaim: .*run\.recovered/,

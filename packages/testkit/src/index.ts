@@ -33,6 +33,6 @@ export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
 export type { Fate, PlannedFault } from "./simulation/faults.ts";
 export { answered, ScriptedPool, type PoolScript, type ScriptedStep } from "./simulation/scripted-pool.ts";
 export { stagedCommand } from "./simulation/staged-command.ts";
-export { simulate, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";
+export { simulate, type CalmScenario, type SimulationOptions, type SimulationReport } from "./simulation/simulate.ts";
 export { createVirtualTime, type VirtualTime } from "./simulation/virtual-time.ts";
 export { InvariantBroken, type Violation } from "./simulation/violations.ts";

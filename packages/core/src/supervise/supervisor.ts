@@ -85,14 +85,18 @@ class RunSupervisor implements Supervisor {
       return null;
     }
     const promised = this.#room.promise(runtime);
+    const doubt = (): void => {
+      promised.settle();
+      this.#ask();
+    };
     return {
       process,
-      take: (claim) => this.#begin(this.#ports.record.adopt(claim), promised),
-      free: () => promised.settle(),
-      doubt: () => {
-        promised.settle();
-        this.#ask();
+      take: (claim) => {
+        if (this.#presence.process() === process) this.#begin(this.#ports.record.adopt(claim), promised);
+        else doubt();
       },
+      free: () => promised.settle(),
+      doubt,
     };
   }
 
@@ -125,7 +129,7 @@ class RunSupervisor implements Supervisor {
     }
     if (this.#doubt) {
       this.#doubt = false;
-      this.#beginAll(await this.#sure(record.reclaim(process, this.driving())));
+      this.#beginAll(process, await this.#sure(record.reclaim(process, this.driving())));
     }
     const room = this.#room.free();
     const counts = Object.values(room);
@@ -134,7 +138,7 @@ class RunSupervisor implements Supervisor {
       return this.#limits.claimEveryMs;
     }
     const claimed = await this.#sure(record.claim({ process, room, limit: this.#limits.claimCount }));
-    this.#beginAll(claimed);
+    this.#beginAll(process, claimed);
     // There may be more than one statement takes; looking again is bounded by the room.
     return claimed.length > 0 ? 0 : this.#limits.claimEveryMs;
   }
@@ -149,7 +153,12 @@ class RunSupervisor implements Supervisor {
     }
   }
 
-  #beginAll(claimed: readonly Ownership[]): void {
+  /** What it got while it lost its lease is asked for anew once it has it again: until then no gate would serve it. */
+  #beginAll(process: number, claimed: readonly Ownership[]): void {
+    if (claimed.length > 0 && this.#presence.process() !== process) {
+      this.#doubt = true;
+      return;
+    }
     for (const ownership of claimed) {
       this.#begin(ownership, this.#room.promise(ownership.claim.snapshot.runtime));
     }

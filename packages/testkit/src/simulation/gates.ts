@@ -12,6 +12,7 @@ import {
 import type { Snapshot } from "@signalbox/contract";
 import { collect } from "./collect.ts";
 import type { Machine } from "./machine.ts";
+import type { Asked } from "./plan.ts";
 
 /** Something that happened outside and cannot be taken back. */
 export interface Effect {
@@ -70,7 +71,7 @@ export class SimGates {
   }
 
   /** Asks a person, once: the same hold however often the turn is run. Answers whether nothing keeps the run. */
-  async ask(tokenHash: string, holdId: HoldId): Promise<boolean> {
+  async ask(tokenHash: string, holdId: HoldId, { expiresInMs }: Asked): Promise<boolean> {
     const process = this.#process();
     const request = {
       tokenHash,
@@ -79,7 +80,7 @@ export class SimGates {
       kind: "input",
       subject: {},
       digest: null,
-      expiresInMs: null,
+      expiresInMs,
     } as const;
     const { holds } = this.#options;
     return holds.isHoldOver(await holds.openHold(request));

@@ -8,8 +8,12 @@ export interface PlannedMessage {
   readonly calls: readonly PlannedCall[];
   /** The step ends after this message, and the engine asks to continue. */
   readonly thenContinue: boolean;
-  /** A person is asked before it. */
-  readonly asks: boolean;
+  /** A person is asked before it, for so long when it is not for ever. */
+  readonly asks: Asked | null;
+}
+
+export interface Asked {
+  readonly expiresInMs: number | null;
 }
 
 export interface Plan {
@@ -24,9 +28,11 @@ export interface PlanOptions {
   readonly seed: number;
   /** Only what goes well. */
   readonly plain: boolean;
+  /** What somebody is asked before the last message of a plain plan. */
+  readonly asks: Asked | null;
 }
 
-export function planOf({ runId, seed, plain }: PlanOptions): Plan {
+export function planOf({ runId, seed, plain, asks }: PlanOptions): Plan {
   const random = createSeeded(seed ^ Number.parseInt(runId.slice(-7), 16));
   const messageCount = plain ? 2 : random.between(1, 3);
   const messages = Array.from({ length: messageCount }, (_, index): PlannedMessage => {
@@ -36,7 +42,7 @@ export function planOf({ runId, seed, plain }: PlanOptions): Plan {
       chunks: Array.from({ length: random.between(2, 5) }, (_unused, part) => `part ${index}.${part} `),
       calls: last ? [] : callsOf(random, { runId, index, plain }),
       thenContinue: !plain && !last && random.chance(0.2),
-      asks: !plain && random.chance(0.15),
+      asks: plain ? (last ? asks : null) : askedOf(random),
     };
   });
   return {
@@ -44,6 +50,11 @@ export function planOf({ runId, seed, plain }: PlanOptions): Plan {
     keepsLate: !plain && random.chance(0.4),
     ending: plain || random.chance(0.85) ? "end_turn" : random.pick(BAD_ENDINGS),
   };
+}
+
+function askedOf(random: Seeded): Asked | null {
+  if (!random.chance(0.15)) return null;
+  return { expiresInMs: random.chance(0.4) ? random.between(100, 6_000) : null };
 }
 
 const BAD_ENDINGS = ["max_tokens", "refusal", "provider_error", "empty"] as const;

@@ -14,6 +14,7 @@ import { SimGates, type Effect } from "./gates.ts";
 import type { Tell } from "./history.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
+import type { Asked } from "./plan.ts";
 import { SimPool } from "./pool.ts";
 import { recordPorts } from "./record-ports.ts";
 import type { Life, Scheduler } from "./scheduler.ts";
@@ -29,6 +30,7 @@ export interface SimHost {
   readonly random: Seeded;
   readonly seed: number;
   readonly plain: boolean;
+  readonly asks: Asked | null;
   readonly tell: Tell;
   readonly live: LiveChannel;
   readonly onEffect: (effect: Effect) => void;
@@ -120,7 +122,7 @@ export class PlatformProcess {
   }
 
   #startWorker(): void {
-    const { network, scheduler, faults, random, seed, plain, tell } = this.#host;
+    const { network, scheduler, faults, random, seed, plain, asks, tell } = this.#host;
     this.#workerSerial += 1;
     const life: Life = { name: `${this.life.name}/w${this.#workerSerial}`, alive: true, stalledUntilMs: 0 };
     const again = (): void => scheduler.after(faults.restartMs(), this.life, () => this.#startWorker());
@@ -132,6 +134,7 @@ export class PlatformProcess {
       faults,
       seed,
       plain,
+      asks,
       home: { life: this.life, gates: this.#gates },
       onCutOff: () => {
         tell(life, () => "cut off from its supervisor");

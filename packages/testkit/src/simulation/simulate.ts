@@ -6,16 +6,24 @@ import { isTerminal } from "@signalbox/contract";
 import type { Sabotage } from "../memory/sabotage.ts";
 import { plannedFault, randomFaults, type PlannedFault } from "./faults.ts";
 import { checkRest } from "./final-checker.ts";
+import type { Asked } from "./plan.ts";
 import { createSeeded } from "./seeded.ts";
 import { CALM, stormOf } from "./storm.ts";
 import type { Violation } from "./violations.ts";
 import { World } from "./world.ts";
 
+/** One message on one process. */
+export interface CalmScenario {
+  readonly fault: PlannedFault | null;
+  /** What somebody is asked on the way, and for how long; nobody decides what expires. Default: nothing. */
+  readonly asks?: Asked | null;
+}
+
 /** Which history to run. The same options tell the same history. */
 export interface SimulationOptions {
   readonly seed: number;
   /** `storm`: everything the seed can think of. Otherwise one message on one process, with the fault that is planned. */
-  readonly scenario: "storm" | { readonly fault: PlannedFault | null };
+  readonly scenario: "storm" | CalmScenario;
   readonly sabotage?: Sabotage | null;
   /** Hears every step of the history. */
   readonly onLine?: (line: string) => void;
@@ -50,6 +58,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     random: random.fork(),
     faults,
     plain: !storm,
+    asks: storm ? null : (scenario.asks ?? null),
     sabotage: options.sabotage ?? null,
     onLine: options.onLine ?? null,
   });
@@ -58,6 +67,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   for (const process of weather.processes) world.startProcess(process);
   for (const atMs of weather.deployAtMs) world.deploy(atMs);
   world.user.plan(weather.messages(conversationIds));
+  for (const atMs of weather.sessionLostAtMs()) world.loseSession(atMs);
   readNowAndThen(world);
 
   const ended = await world.scheduler.run(() => isAtRest(world), weather.rates.untilMs + PATIENCE_MS);

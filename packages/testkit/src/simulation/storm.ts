@@ -12,6 +12,8 @@ export interface Weather {
   readonly rates: FaultRates;
   /** When a process is asked to leave while another takes its place. */
   readonly deployAtMs: readonly number[];
+  /** When a process loses the connection that stands for its presence, and goes on. */
+  readonly sessionLostAtMs: () => readonly number[];
 }
 
 export function stormOf(random: Seeded): Weather {
@@ -35,6 +37,7 @@ export function stormOf(random: Seeded): Weather {
       recordDown: random.chance(0.15),
     },
     deployAtMs: random.chance(0.25) ? [random.between(500, 4_000)] : [],
+    sessionLostAtMs: () => (random.chance(0.3) ? [random.between(200, 5_000)] : []),
   };
 }
 
@@ -54,4 +57,5 @@ export const CALM: Weather = {
   messages: ([conversationId = ""]) => [{ conversationId, atMs: 200, whenBusy: "enqueue", cancelAfterMs: null }],
   rates: { untilMs: 0, perCall: 0, worker: 0, bell: 0, delta: 0, recordDown: false },
   deployAtMs: [],
+  sessionLostAtMs: () => [],
 };

@@ -9,7 +9,7 @@ import type { SimGates } from "./gates.ts";
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
 import { compareSaid, keptMessages, messageRow, resultRowId, toolUseIdOf } from "./kept-rows.ts";
-import { planOf, type Plan, type PlannedMessage } from "./plan.ts";
+import { planOf, type Asked, type Plan, type PlannedMessage } from "./plan.ts";
 import type { Life, Scheduler } from "./scheduler.ts";
 
 export interface WorkerOptions {
@@ -20,6 +20,7 @@ export interface WorkerOptions {
   readonly faults: Faults;
   readonly seed: number;
   readonly plain: boolean;
+  readonly asks: Asked | null;
   /** The platform process whose gates this worker uses. */
   readonly home: { readonly life: Life; readonly gates: SimGates };
   readonly onCutOff: () => void;
@@ -106,8 +107,8 @@ export class SimWorker {
   }
 
   async #play(session: SimSession, request: StepRequest, say: (event: WorkerEvent) => void): Promise<StepResult> {
-    const { seed, plain } = this.#options;
-    const plan = planOf({ runId: request.runId, seed, plain });
+    const { seed, plain, asks } = this.#options;
+    const plan = planOf({ runId: request.runId, seed, plain, asks });
     session.late = plan.keepsLate ? [] : null;
     session.inbox = [];
     const begin =
@@ -117,7 +118,7 @@ export class SimWorker {
     for (let index = begin; index < plan.messages.length; index += 1) {
       const message = plan.messages[index];
       if (message === undefined) break;
-      if (message.asks && !(await this.#gate((gates) => gates.ask(session.tokenHash, holdOf(request.runId, index))))) {
+      if (!(await this.#mayGoOn(session, { message, index, runId: request.runId }))) {
         return { ...this.#resultOf(session, "hold_required"), stopReason: String(index) };
       }
       const done = await this.#playMessage(session, { message, index, runId: request.runId }, say);
@@ -127,6 +128,15 @@ export class SimWorker {
     if (plan.ending === "provider_error") throw new PlatformError("provider_overloaded");
     const ended = { ...this.#resultOf(session, "done"), stopReason: plan.ending };
     return plan.ending === "empty" ? { ...ended, answer: "" } : ended;
+  }
+
+  /** Whether nothing keeps the run before this message. */
+  async #mayGoOn(
+    { tokenHash }: SimSession,
+    { message, index, runId }: { readonly message: PlannedMessage; readonly index: number; readonly runId: string },
+  ): Promise<boolean> {
+    const { asks } = message;
+    return asks === null || (await this.#gate((gates) => gates.ask(tokenHash, holdOf(runId, index), asks)));
   }
 
   /** Finds its place in the turn that another worker left. The message to go on with. */

@@ -11,6 +11,7 @@ import { createTell, tellCommit, type Tell } from "./history.ts";
 import { BEGIN_AT_MS } from "./machine.ts";
 import { Network } from "./network.ts";
 import { PlatformProcess, type ProcessOptions } from "./platform-process.ts";
+import type { Asked } from "./plan.ts";
 import { SimReader } from "./reader.ts";
 import { Scheduler, type Life } from "./scheduler.ts";
 import type { Seeded } from "./seeded.ts";
@@ -24,6 +25,7 @@ export interface WorldOptions {
   readonly random: Seeded;
   readonly faults: Faults;
   readonly plain: boolean;
+  readonly asks: Asked | null;
   readonly sabotage: Sabotage | null;
   readonly onLine: ((line: string) => void) | null;
 }
@@ -57,7 +59,7 @@ export class World {
     this.db.watch(({ changes }) => {
       for (const { table, before, after } of changes) {
         // The journal keeps rows as unknown; the table's name says what they are.
-        if (table === "hold" && before === null) this.user.decideLater((after as HoldRow).id);
+        if (table === "hold" && before === null) this.#askSomebody(after as HoldRow);
       }
     });
     watchCommits(this.db, (invariant, detail) => this.report(invariant, detail));
@@ -85,6 +87,11 @@ export class World {
     });
   }
 
+  /** On the calm path nobody decides what expires. */
+  #askSomebody({ id, expiresAtMs }: HoldRow): void {
+    if (expiresAtMs === null || !this.#options.plain) this.user.decideLater(id);
+  }
+
   /** Somebody begins to read in the middle of things, from where the log is then. */
   joinReader(conversationId: string, atMs: number): void {
     this.scheduler.after(atMs, null, () => {
@@ -95,7 +102,7 @@ export class World {
   }
 
   startProcess(options: ProcessOptions): void {
-    const { seed, plain, faults, random } = this.#options;
+    const { seed, plain, asks, faults, random } = this.#options;
     const { db, scheduler, network } = this;
     const process = new PlatformProcess(
       {
@@ -106,6 +113,7 @@ export class World {
         random: random.fork(),
         seed,
         plain,
+        asks,
         tell: this.#tell,
         live: this.#live(),
         onEffect: (effect) => {
@@ -131,6 +139,16 @@ export class World {
       this.#tell(leaving.life, () => "is asked to leave");
       this.startProcess({ ...leaving.options, name: `${leaving.life.name}+` });
       this.scheduler.after(0, leaving.life, () => this.#leave(leaving, () => (leaving.life.alive = false)));
+    });
+  }
+
+  /** The connection that carries a process's presence is cut; the process itself goes on. */
+  loseSession(atMs: number): void {
+    this.scheduler.after(atMs, null, () => {
+      const process = this.#processes.find((each) => each.life.alive);
+      if (process === undefined) return;
+      this.#tell(process.life, () => "loses its session");
+      for (const incarnation of process.incarnations) this.db.dropSession(incarnation);
     });
   }
 
