@@ -42,6 +42,12 @@ async function judge(path: string): Promise<readonly string[]> {
   if (!files.some((file) => file.path === "dist/index.js")) {
     said.push("packs no dist/index.js; build first");
   }
+  if (
+    files.some((file) => file.path === "bin/signalbox.js") &&
+    !files.some((file) => file.path === "page/index.html")
+  ) {
+    said.push("packs no page/index.html");
+  }
   const published = await run(["publint", "run", tarball, "--strict"], path);
   if (published.code !== 0) {
     said.push(published.output.trim());

@@ -129,6 +129,10 @@ function applyTo(shown, event) {
       return tell(shown, `taken over after ${event.cause.replaceAll("_", " ")}, attempt ${event.attempt}`, "warn");
     case "run.suspended":
       return tell(shown, `waiting: ${event.waitingFor.map(({ kind }) => kind).join(", ")}`, "warn");
+    case "hold.opened":
+      return tell(shown, `waits for a decision: ${event.kind}`, "warn");
+    case "hold.decided":
+      return tell(shown, `decided: ${event.decision}`);
     case "run.resumed":
       return tell(shown, "going on");
     case "queue.moved":
@@ -136,7 +140,7 @@ function applyTo(shown, event) {
     case "run.finished":
       return end(shown, event);
     default:
-      // Holds are shown where they wait; the rest is for the event list.
+      // What else there is stands in the event list.
       return undefined;
   }
 }

@@ -2,6 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { ERROR_CODES } from "@signalbox/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { apiRoutes } from "../../../packages/server/src/api/api-routes.ts";
+import type { Route } from "../../../packages/server/src/api/route.ts";
 import { ApiWorld } from "../../setup/api-world.ts";
 
 const FOLDER = new URL("../../../packages/server/page/", import.meta.url);
@@ -121,6 +123,33 @@ describe("the reference", () => {
     const references = addressesIn(text).filter((address) => address.startsWith("#"));
     expect(references.length).toBeGreaterThan(50);
     for (const address of references) expect(ids, `of ${address}`).toContain(address.slice(1));
+  });
+});
+
+describe("the examples of bodies", () => {
+  const bodies = (): readonly Route[] => apiRoutes(world.services).filter(({ body }) => body !== null);
+
+  it("are there for every route that takes one, and are what it takes", () => {
+    expect(bodies().length).toBeGreaterThan(9);
+    for (const { operationId, body } of bodies()) {
+      const examples = body?.meta()?.examples;
+      // Typed as anything: what stands there is what this test is about.
+      const given = Array.isArray(examples) ? (examples as readonly unknown[]) : [];
+      expect(given.length, `of ${operationId}`).toBeGreaterThan(0);
+      for (const example of given) expect(body?.safeParse(example).error, `of ${operationId}`).toBeUndefined();
+    }
+  });
+
+  it("stand in the description and in the reference", async () => {
+    const { text } = await page("/docs");
+    const description = await world.ask<{
+      readonly components: { readonly schemas: Record<string, { readonly examples?: readonly unknown[] }> };
+    }>("/openapi.json");
+    for (const { body, operationId } of bodies()) {
+      const { id, examples } = body?.meta() ?? {};
+      expect(description.body.components.schemas[id ?? ""]?.examples, `of ${operationId}`).toEqual(examples);
+    }
+    expect(text).toContain("For example <code>{&quot;title&quot;:&quot;Order 7&quot;}</code>");
   });
 });
 

@@ -36,7 +36,10 @@ export const createAgentSchema = z
     maxOutputTokens: FIELDS.maxOutputTokens.default(8_192),
     whenBusy: FIELDS.whenBusy.default(DEFAULT_WHEN_BUSY),
   })
-  .meta({ id: "CreateAgent" });
+  .meta({
+    id: "CreateAgent",
+    examples: [{ name: "support", model: "sim/extractive-1", instructions: "Help.", tools: ["docs/read_text_file"] }],
+  });
 
 /** What a new agent is, with its defaults filled in. */
 export type CreateAgent = z.infer<typeof createAgentSchema>;

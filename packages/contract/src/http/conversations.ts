@@ -20,7 +20,7 @@ export const createConversationSchema = z
     title: z.string().max(200).nullable().default(null),
     metadata: metadataSchema.default({}),
   })
-  .meta({ id: "CreateConversation" });
+  .meta({ id: "CreateConversation", examples: [{ agent: "support" }, { agent: "support", title: "Order 7" }] });
 
 /**
  * Body of `POST /v1/conversations/{conversation}/fork`. Without `messageId` the fork begins with everything that is
@@ -31,7 +31,7 @@ export const forkConversationSchema = z
     /** The last message of the history that the fork begins with. */
     messageId: z.string().min(1).max(64).optional(),
   })
-  .meta({ id: "ForkConversation" });
+  .meta({ id: "ForkConversation", examples: [{}, { messageId: "msg_01a22d61df9e7729b40d866ad12aaae4" }] });
 
 /** Where a fork begins. */
 export type ForkConversation = z.infer<typeof forkConversationSchema>;

@@ -52,7 +52,7 @@ export const decisionSchema = z
     /** Digest of what the decider was shown. Needed when the hold has one. */
     digest: z.string().max(200).optional(),
   })
-  .meta({ id: "DecideHold" });
+  .meta({ id: "DecideHold", examples: [{ decision: "resume" }, { decision: "respond", response: { answer: "42" } }] });
 
 /** What somebody decides about a hold. */
 export type DecideHold = z.infer<typeof decisionSchema>;

@@ -30,7 +30,13 @@ export const sendMessageSchema = z
     speakable: z.unknown().optional(),
     projectId: z.unknown().optional(),
   })
-  .meta({ id: "SendMessage" });
+  .meta({
+    id: "SendMessage",
+    examples: [
+      { content: "What is a lease?" },
+      { content: [{ type: "text", text: "Stop that." }], whenBusy: "interrupt" },
+    ],
+  });
 
 /** What a caller sends to a conversation. */
 export type SendMessage = z.infer<typeof sendMessageSchema>;

@@ -17,7 +17,13 @@ export const createStopSchema = z
     /** Shown to whoever asks why nothing moves. */
     reason: z.string().max(500).nullable().default(null),
   })
-  .meta({ id: "CreateStop" });
+  .meta({
+    id: "CreateStop",
+    examples: [
+      { kind: "pause", scope: "agent", id: "support", reason: "Looking into it." },
+      { kind: "stop", scope: "tenant" },
+    ],
+  });
 
 /** What is to be paused or stopped. */
 export type CreateStop = z.infer<typeof createStopSchema>;
@@ -47,7 +53,9 @@ export const stopPageSchema = pageOf(stopSchema, "StopPage");
  * Body of `POST /v1/runs/{run}/retry` and `…/fail`. Errors: `command_refused` with the reason; `force` does it all the
  * same where that can be answered for.
  */
-export const forceSchema = z.strictObject({ force: z.boolean().default(false) }).meta({ id: "Force" });
+export const forceSchema = z
+  .strictObject({ force: z.boolean().default(false) })
+  .meta({ id: "Force", examples: [{}, { force: true }] });
 
 /** Whether to go against a warning. */
 export type Force = z.infer<typeof forceSchema>;
