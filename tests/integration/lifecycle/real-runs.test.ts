@@ -1,10 +1,10 @@
 /** The line behind a run, with real processes: the next message begins with the end of the one before. */
-import type { ConversationHandle, RunHandle } from "@signalbox/client";
-import { startMcpServer, type McpNeighbour } from "@signalbox/testkit";
+import type { RunHandle } from "@signalbox/client";
 import { afterEach, expect, test } from "vitest";
-import { conversationWith, setStage, type Stage } from "../platform/stage.ts";
+import { conversationWith } from "../platform/stage.ts";
+import { setDesk, textsOf } from "./desk.ts";
 import { HeldPoint } from "./fault-points.ts";
-import { told, toldModel } from "./told-model.ts";
+import { told } from "./told-model.ts";
 
 /** From the release of a conversation to the beginning of the next run. */
 const NEXT_BEGINS_MS = 1_000;
@@ -15,28 +15,6 @@ afterEach(async () => {
   stack = new AsyncDisposableStack();
 });
 
-interface Desk {
-  readonly stage: Stage;
-  readonly server: McpNeighbour;
-  /** Calls of `desk/wait` come back from now on. */
-  readonly open: () => void;
-}
-
-async function setDesk(): Promise<Desk> {
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const server = stack.use(await startMcpServer({ tools: { wait: { handler: () => promise } } }));
-  const tools = { wait: { effect: "read", timeoutMs: 60_000 } };
-  const toolServers = { desk: { transport: "http", url: server.url, headers: {}, tools } };
-  const stage = await setStage(stack, { toolServers, sim: { script: toldModel } });
-  return { stage, server, open: () => resolve("waited") };
-}
-
-async function textsOf(conversation: ConversationHandle): Promise<readonly string[]> {
-  const texts: string[] = [];
-  for await (const { content } of conversation.messages()) texts.push(content);
-  return texts;
-}
-
 const ms = (time: string | null): number => Date.parse(time ?? "");
 
 async function expectBeginsWithTheEndOf(before: RunHandle, next: RunHandle): Promise<void> {
@@ -45,7 +23,7 @@ async function expectBeginsWithTheEndOf(before: RunHandle, next: RunHandle): Pro
 }
 
 test("messages behind a first run, behind a tool, behind a failure and in the closing moment begin at once", async () => {
-  const { stage, server, open } = await setDesk();
+  const { stage, server, open } = await setDesk(stack);
   stage.worker("langgraph");
   const conversation = await conversationWith(stage.client, "langgraph", ["desk/wait"]);
   const a = await conversation.send(told("A", "wait"));
@@ -78,7 +56,7 @@ test("messages behind a first run, behind a tool, behind a failure and in the cl
 });
 
 test("a worker dies while a tool runs and the run is cancelled: the next message is answered, over whole pairs", async () => {
-  const { stage, server, open } = await setDesk();
+  const { stage, server, open } = await setDesk(stack);
   const first = stage.worker("langgraph");
   const conversation = await conversationWith(stage.client, "langgraph", ["desk/wait"]);
   expect(await (await conversation.send(told("before"))).result()).toMatchObject({ outcome: "completed" });
@@ -106,7 +84,7 @@ test("a worker dies while a tool runs and the run is cancelled: the next message
 });
 
 test("a worker dies between the acknowledgement of a message and its turn: it is answered once", async () => {
-  const { stage, server, open } = await setDesk();
+  const { stage, server, open } = await setDesk(stack);
   const first = stage.worker("langgraph");
   const conversation = await conversationWith(stage.client, "langgraph", ["desk/wait"]);
   const a = await conversation.send(told("A", "wait"));

@@ -11,13 +11,6 @@ export function told(name: string, ...verbs: readonly Verb[]): string {
   return `«${[name, ...verbs].join(" ")}»`;
 }
 
-/** Names of the messages a request brings, oldest first; the platform may repeat the one before the newest. */
-export function namesIn(request: Pick<SimRequest, "entries">): readonly string[] {
-  return request.entries
-    .filter(({ role }) => role === "user")
-    .flatMap(({ texts }) => lastOf(texts.join("\n"))?.[0] ?? []);
-}
-
 export function toldModel(request: SimRequest): ScriptedAnswer {
   const at = request.entries.findLastIndex(({ role, texts }) => role === "user" && lastOf(texts.join("\n")) !== null);
   const [name = "nobody", ...verbs] = lastOf(request.entries[at]?.texts.join("\n") ?? "") ?? [];

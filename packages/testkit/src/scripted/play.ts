@@ -34,6 +34,8 @@ export type Action =
   | { readonly waitForFile: string }
   /** Waits for a message that is delivered into the step, takes it in, and says it. */
   | { readonly takeInput: true }
+  /** Waits for a message that is delivered, and dies with it; goes on when this file says that it died before. */
+  | { readonly crashAtInput: string }
   /** The process dies at once, as with SIGKILL. */
   | { readonly crash: true };
 
@@ -82,6 +84,7 @@ const KINDS = [
   "hang",
   "waitForFile",
   "takeInput",
+  "crashAtInput",
   "crash",
 ] as const;
 

@@ -1,5 +1,5 @@
 /** Where a play is played: one step of the scripted engine, with its items, its gates and its interrupt. */
-import { existsSync, watch } from "node:fs";
+import { existsSync, watch, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@signalbox/contract";
@@ -86,6 +86,11 @@ export class Stage {
     if ("hang" in action) return hang(action.hang === "deaf" ? null : signal);
     if ("waitForFile" in action) return fileThere(action.waitForFile, signal);
     if ("takeInput" in action) return this.#takeInput();
+    if ("crashAtInput" in action) {
+      await this.#inputThere();
+      if (existsSync(action.crashAtInput)) return undefined;
+      writeFileSync(action.crashAtInput, "");
+    }
     process.kill(process.pid, "SIGKILL");
     // The signal arrives at once; nothing may follow it.
     return hang(null).then(() => context.onLost("worker_lost", "the process was to die"));
@@ -147,13 +152,17 @@ export class Stage {
     return true;
   }
 
-  async #takeInput(): Promise<void> {
-    const { signal, emit } = this.#parts;
+  async #inputThere(): Promise<void> {
     if (this.#inbox.length === 0) {
       const arrived = Promise.withResolvers<void>();
       this.#onInput = arrived.resolve;
-      await Promise.race([arrived.promise, hang(signal)]);
+      await Promise.race([arrived.promise, hang(this.#parts.signal)]);
     }
+  }
+
+  async #takeInput(): Promise<void> {
+    const { emit } = this.#parts;
+    await this.#inputThere();
     const input = this.#inbox.shift();
     if (input !== undefined) {
       await emit({ type: "input.consumed", messageId: input.messageId });

@@ -92,7 +92,8 @@ async function show(call: CommandCall, conversation: ConversationHandle): Promis
     if (terminal.json) {
       terminal.value(message);
     } else {
-      terminal.line(`${terminal.style("bold", message.role)}${message.partial ? " (stopped)" : ""}`);
+      const marks = `${message.partial ? " (stopped)" : ""}${message.struck ? " (struck)" : ""}`;
+      terminal.line(`${terminal.style("bold", message.role)}${marks}`);
       terminal.line(`${terminal.plain(message.content)}\n`);
     }
   }
