@@ -2,18 +2,10 @@ import { expect } from "vitest";
 import { proves } from "../../setup/proves.ts";
 import { finishRun, newId, proposalOf, startedRun, textEvent, TURN, type ConversationPlace } from "./record-parts.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
+import { settledReads } from "./rows-read.ts";
 
 const EARLY = 5;
 const LATE = 60;
-
-/** Rows of our tables that the statements of this database have read so far. */
-async function rowsRead(own: RecordWorld): Promise<number> {
-  const { read } = await own.one<{ read: number }>(
-    `select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint as read
-     from pg_stat_user_tables where schemaname = 'signalbox'`,
-  );
-  return read;
-}
 
 async function turn(process: RecordProcess, place: ConversationPlace): Promise<void> {
   const { ownership } = await startedRun(process, place);
@@ -55,24 +47,12 @@ proves("INV-24", {
     const process = await own.process();
     for (let count = 1; count <= LATE; count += 1) {
       await turn(process, place);
-      // Each backend tells what it read when it has nothing to do, or ends; the sum is taken when all have ended.
       if (count === EARLY) {
-        read.push(await settledReads(own, process));
+        read.push((await settledReads(own, process)).rowCount);
       }
     }
-    read.push(await settledReads(own, process));
+    read.push((await settledReads(own, process)).rowCount);
     const perTurn = { early: read[0]! / EARLY, late: (read[1]! - read[0]!) / (LATE - EARLY) };
     expect(perTurn.late, "INV-24: rows read per turn").toBeLessThan(perTurn.early * 1.2);
   },
 });
-
-async function settledReads(own: RecordWorld, process: RecordProcess): Promise<number> {
-  for (const pool of [process.pools.app, process.pools.run]) {
-    const clients = await Promise.all(Array.from({ length: pool.totalCount }, () => pool.connect()));
-    for (const client of clients) {
-      await client.query("select pg_stat_force_next_flush()");
-      client.release();
-    }
-  }
-  return rowsRead(own);
-}
