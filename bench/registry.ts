@@ -2,5 +2,7 @@
 import type { Bar } from "./bar.ts";
 import { firstToken } from "./p-1/bar.ts";
 import { start } from "./p-11/bar.ts";
+import { takeover } from "./p-5/bar.ts";
+import { parked } from "./p-9/bar.ts";
 
-export const BARS: readonly Bar[] = [firstToken, start];
+export const BARS: readonly Bar[] = [firstToken, takeover, parked, start];
