@@ -209,6 +209,7 @@ describe("a platform that refuses", () => {
         detail: "There is no such thing.",
         fields: [{ pointer: "/model", detail: "must name a provider" }],
         requestId: "req_1",
+        causes: [],
       },
     });
   });

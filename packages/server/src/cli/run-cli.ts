@@ -134,7 +134,7 @@ interface Failure {
 function explain(cli: CliProcess, command: Command, thrown: unknown): ExitCode {
   const { exitCode, more, ...error } = failureOf(command, thrown);
   if (cli.words.includes("--json")) {
-    cli.err.write(`${JSON.stringify({ error })}\n`);
+    cli.err.write(`${JSON.stringify({ error: { ...error, causes: causesOf(thrown) } })}\n`);
     return exitCode;
   }
   const code = exitCode === EXIT.usage || error.code === "" ? "" : ` (${error.code})`;
@@ -153,25 +153,31 @@ function failureOf(command: Command, thrown: unknown): Failure {
   }
   if (thrown instanceof SignalboxError) {
     const { code, message: detail, errors: fields, requestId } = thrown;
-    return { exitCode: EXIT.failed, code, detail, fields, requestId, more: causesOf(thrown) };
+    return { exitCode: EXIT.failed, code, detail, fields, requestId, more: becauseOf(thrown) };
   }
   if (thrown instanceof PlatformError) {
     const { code, detail, fields } = thrown;
-    return { ...plain, exitCode: EXIT.failed, code, detail, fields, more: causesOf(thrown) };
+    return { ...plain, exitCode: EXIT.failed, code, detail, fields, more: becauseOf(thrown) };
   }
   const detail = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
   return { ...plain, exitCode: EXIT.failed, code: "", detail };
 }
 
 /** Whoever runs a command on this machine may see why it failed inside; a caller of the API may not. */
-function causesOf(error: Error): string {
-  const lines: string[] = [];
-  let cause = error.cause;
-  while (cause instanceof Error && lines.length < CAUSE_LIMIT) {
-    lines.push(`  because: ${cause.message}\n`);
+function causesOf(thrown: unknown): readonly string[] {
+  const causes: string[] = [];
+  let cause = thrown instanceof Error ? thrown.cause : null;
+  while (cause instanceof Error && causes.length < CAUSE_LIMIT) {
+    causes.push(cause.message);
     cause = cause.cause;
   }
-  return lines.join("");
+  return causes;
+}
+
+function becauseOf(thrown: unknown): string {
+  return causesOf(thrown)
+    .map((cause) => `  because: ${cause}\n`)
+    .join("");
 }
 
 /** Being interrupted is no failure that needs words. */
