@@ -24,7 +24,6 @@ async function refused(path: string, code: string, asked: Asked = {}): Promise<T
 
 describe("addresses", () => {
   it.each([
-    "/",
     "/v1",
     "/v1/",
     "/v1/agents/",
@@ -44,6 +43,7 @@ describe("addresses", () => {
   it.each([
     ["DELETE", "/v1/agents", "GET, HEAD, POST"],
     ["PUT", "/v1/agents/support", "GET, HEAD, PATCH"],
+    ["POST", "/", "GET, HEAD"],
     ["POST", "/v1/info", "GET, HEAD"],
     ["GET", "/v1/runs/run_0190a0b0c0d07000800000000000000a/cancel", "POST"],
     ["HEAD", "/v1/conversations/cnv_0190a0b0c0d07000800000000000000a/events", "GET"],
