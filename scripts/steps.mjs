@@ -39,7 +39,7 @@ const STEPS = [
   tests("conformance", "check", 12),
   tests("access", "check", 5),
   tests("walkthrough", "full", 6),
-  tests("integration", "full", 20),
+  tests("integration", "full", 40),
 ];
 
 /**
