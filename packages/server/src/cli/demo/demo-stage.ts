@@ -87,11 +87,11 @@ export class DemoStage implements AsyncDisposable {
     return this.#keep(new DemoProcess([fileURLToPath(entry), this.gatesUrl], this.#environment(environment)));
   }
 
-  async offered(runtime: string): Promise<void> {
+  async offered(runtime: string, workerCount = 1): Promise<void> {
     const deadlineMs = performance.now() + RUNTIME_WAIT_MS;
     for (;;) {
       const known = (await this.client.runtimes()).find((each) => each.name === runtime);
-      if (known?.available === true) return;
+      if (known?.available === true && known.workers >= workerCount) return;
       if (performance.now() > deadlineMs) throw new Error(`no worker offered ${runtime} in time`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }

@@ -48,6 +48,8 @@ export async function demonstrateZombie(options: ZombieOptions): Promise<readonl
   // It ends later, which is no failure any more.
   ended.catch(() => undefined);
   stage.startEngine(ENGINE, { SIGNALBOX_DEMO_PART: "successor" });
+  // Before the freeze: a run that finds nobody is given back, and is then begun anew instead of being taken over.
+  await stage.offered(RUNTIME, 2);
   zombie.freeze();
 
   const frozenAtMs = performance.now();
