@@ -44,7 +44,8 @@ export class ConversationHandle {
 
   /**
    * Sends a message and resolves once it is accepted, which is before it is answered. Errors: `conversation_busy`,
-   * `queue_full`, `idempotency_key_reused`, `field_not_supported`, `payload_too_large`.
+   * `conversation_deleting`, `agent_disabled`, `operator_stopped`, `queue_full`, `message_rate_exceeded`,
+   * `too_many_runs`, `idempotency_key_reused`, `field_not_supported`, `payload_too_large`.
    */
   async send(content: string, options: SendOptions = {}): Promise<RunHandle> {
     return (await this.sendDetailed(content, options)).run;
