@@ -1,164 +1,13 @@
 /**
  * Every route of the API, for every kind of caller. The routes come from the API itself: one that is missing from the
- * table below fails the test that says so, and cannot be forgotten.
+ * table beside this file fails the test that says so, and cannot be forgotten.
  */
 import type { AcceptedMessage, Problem } from "@signalbox/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { apiRoutes } from "../../packages/server/src/api/api-routes.ts";
 import { RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
+import { ACCESS, type Things } from "./access-table.ts";
 import { ApiWorld, newId, type Asked, type Told } from "../setup/api-world.ts";
-
-/** Things of one end user of the tenant `default`, and ids of things that do not exist. */
-interface Things {
-  readonly agent: string;
-  readonly conversation: string;
-  readonly run: string;
-  readonly hold: string;
-  readonly stop: string;
-}
-
-interface Access {
-  /** `null`: anybody, without a key. */
-  readonly right: Right | null;
-  readonly path: (things: Things) => string;
-  readonly body?: (things: Things) => unknown;
-  /** What is owned by the end user, by the tenant, or by nobody: who else may not see it. */
-  readonly owner: "user" | "tenant" | "nobody";
-  /** Status for whoever may. */
-  readonly status: number;
-}
-
-const ACCESS: Readonly<Record<string, Access>> = {
-  getHealth: { right: null, path: () => "/healthz", owner: "nobody", status: 200 },
-  getReadiness: { right: null, path: () => "/readyz", owner: "nobody", status: 200 },
-  explainError: { right: null, path: () => "/errors/not_found", owner: "nobody", status: 200 },
-  getInfo: { right: "read", path: () => "/v1/info", owner: "nobody", status: 200 },
-  listRuntimes: { right: "read", path: () => "/v1/runtimes", owner: "nobody", status: 200 },
-  listAgents: { right: "read", path: () => "/v1/agents", owner: "nobody", status: 200 },
-  createAgent: {
-    right: "agents",
-    path: () => "/v1/agents",
-    body: () => ({ name: `agent-${newId("agent").slice(-12)}`, model: "sim/quote" }),
-    owner: "nobody",
-    status: 201,
-  },
-  getAgent: { right: "read", path: ({ agent }) => `/v1/agents/${agent}`, owner: "tenant", status: 200 },
-  updateAgent: {
-    right: "agents",
-    path: ({ agent }) => `/v1/agents/${agent}`,
-    body: () => ({ instructions: "Be brief." }),
-    owner: "tenant",
-    status: 200,
-  },
-  listAgentRevisions: {
-    right: "read",
-    path: ({ agent }) => `/v1/agents/${agent}/revisions`,
-    owner: "tenant",
-    status: 200,
-  },
-  createConversation: {
-    right: "write",
-    path: () => "/v1/conversations",
-    body: ({ agent }) => ({ agent }),
-    owner: "tenant",
-    status: 201,
-  },
-  forkConversation: {
-    right: "write",
-    path: ({ conversation }) => `/v1/conversations/${conversation}/fork`,
-    body: () => ({}),
-    owner: "user",
-    status: 201,
-  },
-  listConversations: { right: "read", path: () => "/v1/conversations", owner: "nobody", status: 200 },
-  getConversation: {
-    right: "read",
-    path: ({ conversation }) => `/v1/conversations/${conversation}`,
-    owner: "user",
-    status: 200,
-  },
-  updateConversation: {
-    right: "write",
-    path: ({ conversation }) => `/v1/conversations/${conversation}`,
-    body: () => ({ title: "another's title" }),
-    owner: "user",
-    status: 200,
-  },
-  deleteConversation: {
-    right: "write",
-    path: ({ conversation }) => `/v1/conversations/${conversation}`,
-    owner: "user",
-    status: 204,
-  },
-  listMessages: {
-    right: "read",
-    path: ({ conversation }) => `/v1/conversations/${conversation}/messages`,
-    owner: "user",
-    status: 200,
-  },
-  sendMessage: {
-    right: "write",
-    path: ({ conversation }) => `/v1/conversations/${conversation}/messages`,
-    body: () => ({ content: "hello" }),
-    owner: "user",
-    status: 202,
-  },
-  streamEvents: {
-    right: "read",
-    path: ({ conversation }) => `/v1/conversations/${conversation}/events?follow=false`,
-    owner: "user",
-    status: 200,
-  },
-  listEvents: { right: "read", path: () => "/v1/events", owner: "nobody", status: 200 },
-  listConversationRuns: {
-    right: "read",
-    path: ({ conversation }) => `/v1/conversations/${conversation}/runs`,
-    owner: "user",
-    status: 200,
-  },
-  listRuns: { right: "read", path: () => "/v1/runs", owner: "nobody", status: 200 },
-  getRun: { right: "read", path: ({ run }) => `/v1/runs/${run}`, owner: "user", status: 200 },
-  listHolds: { right: "read", path: () => "/v1/holds", owner: "nobody", status: 200 },
-  getHold: { right: "read", path: ({ hold }) => `/v1/holds/${hold}`, owner: "user", status: 200 },
-  decideHold: {
-    right: "write",
-    path: ({ hold }) => `/v1/holds/${hold}/decision`,
-    body: () => ({ decision: "respond", response: "42" }),
-    owner: "user",
-    status: 200,
-  },
-  explainRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/explain`, owner: "user", status: 200 },
-  pauseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/pause`, owner: "user", status: 200 },
-  resumeRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/resume`, owner: "user", status: 200 },
-  // A run that is still to be answered is not answered again, and one that nobody drives is not released.
-  retryRun: {
-    right: "operate",
-    path: ({ run }) => `/v1/runs/${run}/retry`,
-    body: () => ({}),
-    owner: "user",
-    status: 409,
-  },
-  releaseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/release`, owner: "user", status: 409 },
-  failRun: {
-    right: "operate",
-    path: ({ run }) => `/v1/runs/${run}/fail`,
-    body: () => ({}),
-    owner: "user",
-    status: 200,
-  },
-  listObligations: { right: "operate", path: () => "/v1/obligations", owner: "nobody", status: 200 },
-  getMetrics: { right: "operate", path: () => "/metrics", owner: "nobody", status: 200 },
-  listStops: { right: "operate", path: () => "/v1/stops", owner: "nobody", status: 200 },
-  createStop: {
-    right: "operate",
-    path: () => "/v1/stops",
-    body: ({ conversation }) => ({ kind: "pause", scope: "conversation", id: conversation }),
-    owner: "user",
-    status: 201,
-  },
-  liftStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}/lift`, owner: "tenant", status: 200 },
-  cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
-};
 
 const OWNER = "u_owner";
 const STRANGER = "u_stranger";
@@ -192,7 +41,7 @@ async function makeThings(): Promise<Things> {
   const path = `/v1/conversations/${conversation.body.id}/messages`;
   const { body } = await world.ask<AcceptedMessage>(path, { ...as, body: { content: "a secret of its owner" } });
   const hold = await world.openHold(conversation.body.id);
-  const lifted = { kind: "pause", scope: "agent", id: agent.body.id };
+  const lifted = { kind: "pause", scope: "conversation", id: conversation.body.id };
   const stop = await world.ask<{ id: string }>("/v1/stops", { key, body: lifted });
   await world.ask(`/v1/stops/${stop.body.id}/lift`, { key, method: "POST" });
   return {
@@ -234,6 +83,38 @@ function shape({ status, headers, body }: Told<Problem>): object {
   return { status, type: headers.get("content-type"), names: [...headers.keys()].toSorted(), rest };
 }
 
+/** What a list shows. Obligations of an end user are there for as long as the run waits to be claimed. */
+async function listed(operation: string, as: Asked): Promise<unknown> {
+  const conversation = operation === "listObligations" ? await owing() : null;
+  const { body } = await world.ask<{ data: unknown }>(asked(operation, things).path, as);
+  if (conversation !== null) await world.ask(`/v1/conversations/${conversation}`, { key, method: "DELETE" });
+  return body.data;
+}
+
+/** A conversation of the end user whose run waits to be claimed, for an hour. */
+async function owing(): Promise<string> {
+  const as = { key, user: OWNER };
+  const { body } = await world.ask<{ id: string }>("/v1/conversations", { ...as, body: { agent: things.agent } });
+  await world.ask(`/v1/conversations/${body.id}/messages`, { ...as, body: { content: "when?" } });
+  await world.rows(
+    "update signalbox.ownership set ready_at = ready_at - interval '1 hour' where conversation_id = $1 returning 1",
+    [body.id],
+  );
+  return body.id;
+}
+
+async function metricsText(as: Asked): Promise<string> {
+  return await (await world.fetch("/metrics", as)).text();
+}
+
+const PERSONAL_LISTS = [
+  "listConversations",
+  "listRuns",
+  "listHolds",
+  "listStops",
+  "listObligations",
+  "listEvents",
+] as const;
 const operations = Object.keys(ACCESS);
 const guarded = operations.filter((operation) => ACCESS[operation]?.right !== null);
 const owned = operations.filter((operation) => ACCESS[operation]?.owner !== "nobody");
@@ -254,8 +135,11 @@ describe("the table", () => {
     for (const [operation, route] of routes()) {
       const access = ACCESS[operation];
       expect([operation, access?.body !== undefined]).toEqual([operation, route.body !== null]);
-      const names = /\{(agent|conversation|run)\}/.test(route.path);
-      if (names) expect([operation, access?.owner]).not.toEqual([operation, "nobody"]);
+      const names = [...route.path.matchAll(/\{([^}]*)\}/g)].map(([, name]) => name);
+      const named = Object.keys(NOTHING).filter((name) => names.includes(name));
+      // Error codes are nobody's; everything else that a path can name is a thing of the table.
+      expect([operation, named]).toEqual([operation, names.filter((name) => name !== "code")]);
+      if (named.length > 0) expect([operation, access?.owner]).not.toEqual([operation, "nobody"]);
     }
   });
 });
@@ -300,10 +184,20 @@ describe("in another tenant", () => {
     expect(hide(JSON.stringify(shape(told)))).toBe(hide(JSON.stringify(shape(nothing))));
   });
 
-  it.each(["listAgents", "listConversations", "listRuns"])("%s shows nothing", async (operation) => {
+  it.each(["listAgents", ...PERSONAL_LISTS])("%s shows nothing", async (operation) => {
     const foreign = await world.key({ tenantId: "other" });
-    const { body } = await world.ask<{ data: unknown }>(asked(operation, things).path, { key: foreign });
-    expect(body.data).toEqual([]);
+    expect(await listed(operation, { key })).not.toEqual([]);
+    expect(await listed(operation, { key: foreign })).toEqual([]);
+  });
+
+  it("what is owed is counted for those who may see it, and for nobody else", async () => {
+    const conversation = await owing();
+    const overdue = async (as: Asked) => /kind="admitted_run"\} (\d+)/.exec(await metricsText(as))?.[1];
+    expect(await overdue({ key })).toBe("1");
+    expect(await overdue({ key, user: OWNER })).toBe("1");
+    expect(await overdue({ key, user: STRANGER })).toBe("0");
+    expect(await overdue({ key: await world.key({ tenantId: "other" }) })).toBe("0");
+    await world.ask(`/v1/conversations/${conversation}`, { key, method: "DELETE" });
   });
 
   it("nothing changed by what was tried", async () => {
@@ -333,9 +227,39 @@ describe("as another end user", () => {
     expect((await world.ask<{ data: unknown[] }>(path, { key, user: OWNER })).body.data).not.toEqual([]);
   });
 
-  it.each(["listConversations", "listRuns"])("%s shows nothing", async (operation) => {
-    const { body } = await world.ask<{ data: unknown }>(asked(operation, things).path, { key, user: STRANGER });
-    expect(body.data).toEqual([]);
+  it.each(PERSONAL_LISTS)("%s shows nothing", async (operation) => {
+    expect(await listed(operation, { key, user: OWNER })).not.toEqual([]);
+    expect(await listed(operation, { key, user: STRANGER })).toEqual([]);
+  });
+
+  it.each(["agent", "tenant"])(
+    "a pause of the %s is neither seen nor lifted, whoever the end user is",
+    async (scope) => {
+      const pause = { kind: "pause", scope, ...(scope === "agent" ? { id: things.agent } : {}) };
+      const { body } = await world.ask<{ id: string }>("/v1/stops", { key, body: pause });
+      for (const user of [OWNER, STRANGER]) {
+        for (const operation of ["getStop", "liftStop"]) {
+          const told = await ask(operation, { ...things, stop: body.id }, { key, user });
+          expect(shape(told)).toEqual(shape(await ask(operation, NOTHING, { key, user })));
+        }
+        const seen = await listed("listStops", { key, user });
+        expect(seen).not.toContainEqual(expect.objectContaining({ id: body.id }));
+      }
+      expect((await world.ask(`/v1/stops/${body.id}`, { key })).body).toMatchObject({ liftedAt: null });
+      expect((await ask("liftStop", { ...things, stop: body.id }, { key })).status).toBe(200);
+    },
+  );
+
+  it("a pause of the end user's own run is seen and lifted by nobody but its owner and the tenant", async () => {
+    const of = await makeThings();
+    const pause = { kind: "pause", scope: "run", id: of.run };
+    const { body } = await world.ask<{ id: string }>("/v1/stops", { key, user: OWNER, body: pause });
+    const stop = { ...of, stop: body.id };
+    expect((await ask("liftStop", stop, { key, user: STRANGER })).status).toBe(404);
+    expect(await listed("listStops", { key, user: OWNER })).toContainEqual(
+      expect.objectContaining({ id: body.id, liftedAt: null }),
+    );
+    expect((await ask("liftStop", stop, { key, user: OWNER })).status).toBe(200);
   });
 
   it("a conversation is not found through a list either", async () => {

@@ -87,6 +87,13 @@ export class StopList {
   }
 
   /** Errors: `not_found`. */
+  get(id: string): Promise<Stop> {
+    return this.#transport.json({ method: "GET", path: `/v1/stops/${encodeURIComponent(id)}` }, (body) =>
+      stopSchema.parse(body),
+    );
+  }
+
+  /** Errors: `not_found`. */
   lift(id: string): Promise<Stop> {
     const path = `/v1/stops/${encodeURIComponent(id)}/lift`;
     return this.#transport.json({ method: "POST", path, repeatable: true }, (body) => stopSchema.parse(body));

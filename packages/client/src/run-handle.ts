@@ -82,7 +82,10 @@ export class RunHandle {
     return getRun(this.#transport, this.id);
   }
 
-  /** Asks for the end of the run. Idempotent; a run that has ended stays as it is. */
+  /**
+   * Asks for the end of the run. Idempotent; a run that has ended stays as it is, and so does one whose end is being
+   * decided already or whose message another run has taken in: such a run shows no `cancelRequestedAt`.
+   */
   cancel(): Promise<Run> {
     return cancelRun(this.#transport, this.id);
   }

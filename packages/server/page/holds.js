@@ -53,18 +53,20 @@ export class Holds {
     if (Object.keys(hold.subject).length > 0) {
       shown.append(element("pre", { text: JSON.stringify(hold.subject, null, 2) }));
     }
-    if (hold.kind === "operator") head.append(this.#resume(hold));
+    const { stopId } = hold.subject;
+    if (hold.kind === "operator" && typeof stopId === "string") head.append(this.#resume(stopId));
     return shown;
   }
 
-  /** @param {Hold} hold */
-  #resume(hold) {
+  /**
+   * Such a hold is not decided: it ends when its pause is lifted.
+   * @param {string} stopId
+   */
+  #resume(stopId) {
     const button = element("button", { text: "Resume" });
     button.type = "button";
-    const path = `/v1/holds/${hold.id}/decision`;
-    const body = { decision: "resume", ...(hold.digest === null ? {} : { digest: hold.digest }) };
     button.addEventListener("click", () => {
-      this.#place.attempt(() => this.#place.api.post(path, body));
+      this.#place.attempt(() => this.#place.api.post(`/v1/stops/${stopId}/lift`, {}));
     });
     return button;
   }

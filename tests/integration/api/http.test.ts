@@ -1,4 +1,4 @@
-import { ERROR_CODES, type Problem } from "@signalbox/contract";
+import { ERROR_CODES, type Info, type Problem } from "@signalbox/contract";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiWorld, VERSION, type Asked, type Told } from "../../setup/api-world.ts";
@@ -102,6 +102,14 @@ describe("HEAD", () => {
 
   it("needs a key as GET does", async () => {
     expect((await world.fetch("/v1/info", { method: "HEAD" })).status).toBe(401);
+  });
+});
+
+describe("what the platform says about itself", () => {
+  it("names what it can do and what bounds it", async () => {
+    const { body } = await world.ask<Info>("/v1/info", { key });
+    expect(body.features).toMatchObject({ feed: true, search: true, steering: true, holds: true, stops: true });
+    expect(body.limits).toMatchObject({ holdPatienceMs: 20_000, slowReaderMs: 60_000, searchMs: 2_000 });
   });
 });
 

@@ -14,6 +14,8 @@ export const LIMITS = {
   messagesPerMinuteCount: 600,
   /** Runs of one tenant that may be open at once: waiting in line or being answered. */
   tenantRunCount: 10_000,
+  /** A search of conversations that takes longer is refused. */
+  searchMs: 2 * SECOND_MS,
   /** Part of the previous user message that the turn form repeats. */
   snippetChars: 160,
 

@@ -1,6 +1,7 @@
 /** Limits of the API and of one run, all shown by `GET /v1/info`. */
 import { DAY_MS, LIMITS, type Limits } from "@signalbox/core";
 import { WAIT_LIMIT_SECONDS } from "./prefer.ts";
+import { SLOW_READER_MS } from "./sse-response.ts";
 
 export const RUN_LIMITS = {
   wallClockMs: LIMITS.runWallClockMs,
@@ -31,6 +32,11 @@ export const API_LIMITS = {
   idempotencyKeyRetentionDays: LIMITS.idempotencyKeyMs / DAY_MS,
   preferWaitSeconds: WAIT_LIMIT_SECONDS,
   pageSize: 200,
+  searchMs: LIMITS.searchMs,
+  /** How long a stream whose reader does not read is kept. */
+  slowReaderMs: SLOW_READER_MS,
+  /** How long a call waits for its hold before its run gives up its worker. */
+  holdPatienceMs: LIMITS.holdPatienceMs,
   toolsPerAgent: LIMITS.toolCount,
   runWallClockMs: RUN_LIMITS.wallClockMs,
   modelCallsPerRun: RUN_LIMITS.modelCallCount,

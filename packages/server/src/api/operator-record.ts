@@ -43,8 +43,8 @@ export interface OperatorView {
     scope: Scope,
     which: { readonly olderThanMs: number; readonly limit: number },
   ): Promise<Obligations["data"]>;
-  /** Of all tenants, by kind. */
-  obligationCounts(olderThanMs: number): Promise<ReadonlyMap<string, number>>;
+  /** By kind. */
+  obligationCounts(scope: Scope, olderThanMs: number): Promise<ReadonlyMap<string, number>>;
   /**
    * The message of a run that may be answered again, noted in the audit. Errors: `command_refused` (it has not ended,
    * it was answered, or a call with an effect has an unknown outcome and `force` was not given).

@@ -3,10 +3,11 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { fromBodyIssues, fromQueryIssues, fromThrown, problemHeaders, problemOf } from "./problem.ts";
 
+const CODES = Object.keys(ERROR_CODES) as ErrorCode[];
 const REQUEST = { id: "req_1", url: "/v1/agents?limit=5" };
 
 describe("a problem document", () => {
-  it.each(Object.keys(ERROR_CODES) as ErrorCode[])("of %s has the form the contract promises", (code) => {
+  it.each(CODES)("of %s has the form the contract promises", (code) => {
     const problem = problemOf(new PlatformError(code), REQUEST);
     expect(problemSchema.strict().parse(problem)).toEqual(problem);
     expect(problem).toMatchObject({ type: `/errors/${code}`, instance: "/v1/agents", requestId: "req_1", errors: [] });
@@ -49,9 +50,24 @@ describe("its headers", () => {
 
   it("say what else there is to say", () => {
     expect(problemHeaders(new PlatformError("unauthenticated"))["www-authenticate"]).toBe('Bearer realm="signalbox"');
-    expect(problemHeaders(new PlatformError("conversation_busy"))["x-should-retry"]).toBe("false");
     const error = new PlatformError("method_not_allowed", undefined, { extra: { allow: "GET, HEAD" } });
     expect(problemHeaders(error)).toEqual({ allow: "GET, HEAD" });
+  });
+});
+
+describe("whether common clients should send again by themselves", () => {
+  const conflicts = CODES.filter((code) => ERROR_CODES[code].status === 409);
+
+  it.each(conflicts)("is denied for %s", (code) => {
+    expect(["caller", "policy"]).toContain(ERROR_CODES[code].fault);
+    expect(problemHeaders(new PlatformError(code))["x-should-retry"]).toBe("false");
+  });
+
+  it("is left to them for everything else, and there are such conflicts", () => {
+    expect(conflicts).toEqual(expect.arrayContaining(["conversation_busy", "hold_closed", "command_refused"]));
+    for (const code of CODES.filter((each) => !conflicts.includes(each))) {
+      expect([code, problemHeaders(new PlatformError(code))["x-should-retry"]]).toEqual([code, undefined]);
+    }
   });
 });
 

@@ -31,15 +31,15 @@ export function problemOf(error: PlatformError, request: { readonly id: string; 
 
 /** Headers that say the same as the problem to those who read no bodies. */
 export function problemHeaders(error: PlatformError): Readonly<Record<string, string>> {
-  const { status } = error.facts;
+  const { status, fault } = error.facts;
   const waits = status === 429 || status === 503;
   const retryAfterMs = error.retryAfterMs ?? (waits ? RETRY_AFTER_MS : null);
   const { allow } = error.extra;
   return {
     ...(retryAfterMs === null ? {} : { "retry-after": String(secondsOf(retryAfterMs)) }),
     ...rateLimitHeaders(error, retryAfterMs ?? RETRY_AFTER_MS),
-    // Common clients retry every 409 by themselves; this one does not pass by waiting a moment.
-    ...(error.code === "conversation_busy" ? { "x-should-retry": "false" } : {}),
+    // Common clients retry every 409 by themselves; one of the caller's or the policy's does not pass by waiting a moment.
+    ...(status === 409 && (fault === "caller" || fault === "policy") ? { "x-should-retry": "false" } : {}),
     ...(status === 401 ? { "www-authenticate": 'Bearer realm="signalbox"' } : {}),
     ...(typeof allow === "string" ? { allow } : {}),
   };

@@ -17,14 +17,14 @@ export function createOperatorView(queries: OperatorQueries): OperatorView {
       const page = await queries.holds(scope, { limit, order, cursor }, filter);
       return { data: page.items.map(holdOf), nextCursor: page.nextCursor };
     },
-    stop: async ({ tenantId }, id) => stopOf(present(await queries.stop(tenantId, id))),
-    async stops({ tenantId }, { standing, about, limit, order, cursor = null }) {
-      const page = await queries.stops(tenantId, { limit, order, cursor }, { standing, ...about });
+    stop: async (scope, id) => stopOf(present(await queries.stop(scope, id))),
+    async stops(scope, { standing, about, limit, order, cursor = null }) {
+      const page = await queries.stops(scope, { limit, order, cursor }, { standing, ...about });
       return { data: page.items.map(stopOf), nextCursor: page.nextCursor };
     },
     explanation: async (scope, runId) => explainRun(present(await queries.explained(scope, runId))),
     obligations: (scope, { olderThanMs, limit }) => queries.obligations(scope, olderThanMs, limit),
-    obligationCounts: (olderThanMs) => queries.obligationCounts(olderThanMs),
+    obligationCounts: (scope, olderThanMs) => queries.obligationCounts(scope, olderThanMs),
     async again(scope, { runId, actor, force }) {
       const facts = present(await queries.retryFacts(scope, runId));
       const refusal = refusedRetry(facts, force);

@@ -120,7 +120,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     }),
     upkeep: createUpkeepRecord(pools.run),
     operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live }),
-    operatorQueries: new OperatorQueries(new TenantDatabase(pools.app), pools.run),
+    operatorQueries: new OperatorQueries(new TenantDatabase(pools.app)),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools, createDeletionRecord({ database: pools.run, live })),

@@ -169,13 +169,13 @@ function getMetrics(services: ApiServices): Route {
     method: "GET",
     path: "/metrics",
     operationId: "getMetrics",
-    summary: "What the platform owes, in the text format of Prometheus",
+    summary: "What the platform owes to the tenant of the key, in the text format of Prometheus",
     right: "operate",
     query: null,
     body: null,
     responses: { 200: { description: "Metrics as text", schema: null } },
-    async handle() {
-      const counts = await services.operatorView.obligationCounts(OVERDUE_MS);
+    async handle(call) {
+      const counts = await services.operatorView.obligationCounts(call.caller.scope, OVERDUE_MS);
       const name = "signalbox_obligations_overdue";
       const lines = OBLIGATION_KINDS.map((kind) => `${name}{kind="${kind}"} ${counts.get(kind) ?? 0}`);
       const help = `# HELP ${name} Recorded and not confirmed for more than ${OVERDUE_MS / 1_000} s.`;

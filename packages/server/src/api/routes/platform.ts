@@ -8,7 +8,18 @@ import { PAGE_HEADERS } from "../pages/page-headers.ts";
 import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
-const FEATURES = { sse: true, idempotency: true, actors: true, toolGate: true, modelGate: true };
+const FEATURES = {
+  sse: true,
+  feed: true,
+  search: true,
+  steering: true,
+  holds: true,
+  stops: true,
+  idempotency: true,
+  actors: true,
+  toolGate: true,
+  modelGate: true,
+};
 
 const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
 const readinessSchema = z

@@ -72,13 +72,21 @@ function cancelRun(services: ApiServices): Route {
     method: "POST",
     path: "/v1/runs/{run}/cancel",
     operationId: "cancelRun",
-    summary: "Ask for the end of a run; a run that has ended stays as it is",
+    summary: "Ask for the end of a run; one that has ended, or is beyond a cancel, stays as it is",
     right: "write",
     query: null,
     body: null,
     responses: {
-      200: { description: "The run has ended", schema: runSchema },
-      202: { description: "It is being ended; nothing new is authorised for it any more", schema: runSchema },
+      200: {
+        description: "The run as it is: it has ended, or another run has taken its message in and will end it",
+        schema: runSchema,
+      },
+      202: {
+        description:
+          "It is being ended and nothing new is authorised for it: by a cancel, as `cancelRequestedAt` shows, or, where " +
+          "that is null, by an end that was being decided before",
+        schema: runSchema,
+      },
     },
     async handle(call) {
       const { scope, actor } = call.caller;
@@ -87,8 +95,9 @@ function cancelRun(services: ApiServices): Route {
       await services.record.run(scope, id);
       const outcome = await services.admission.cancel({ tenantId: scope.tenantId, actor, runId: id });
       const run = showRun(await services.record.run(scope, id));
-      const isOver = outcome.kind === "ended" || outcome.kind === "already_ended";
-      return { status: isOver ? 200 : 202, body: run };
+      const isBeingEnded =
+        outcome.kind === "requested" || (outcome.kind === "ending" && outcome.state === "finalizing");
+      return { status: isBeingEnded ? 202 : 200, body: run };
     },
   });
 }

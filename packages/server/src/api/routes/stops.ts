@@ -22,7 +22,14 @@ const stopsQuerySchema = pageQuerySchema.extend({ standing: z.enum(["true", "fal
 const RUN = { 200: { description: "The run", schema: runSchema } };
 
 export function stopRoutes(services: ApiServices): readonly Route[] {
-  return [createStop(services), listStops(services), liftStop(services), pauseRun(services), resumeRun(services)];
+  return [
+    createStop(services),
+    listStops(services),
+    getStop(services),
+    liftStop(services),
+    pauseRun(services),
+    resumeRun(services),
+  ];
 }
 
 function createStop(services: ApiServices): Route {
@@ -84,6 +91,22 @@ function listStops(services: ApiServices): Route {
   });
 }
 
+function getStop(services: ApiServices): Route {
+  return route({
+    method: "GET",
+    path: "/v1/stops/{stop}",
+    operationId: "getStop",
+    summary: "Get a pause or a stop",
+    right: "operate",
+    query: null,
+    body: null,
+    responses: { 200: { description: "The pause or stop", schema: stopSchema } },
+    async handle(call) {
+      return { status: 200, body: await services.operatorView.stop(call.caller.scope, stopId(call.params.stop)) };
+    },
+  });
+}
+
 function liftStop(services: ApiServices): Route {
   return route({
     method: "POST",
@@ -97,6 +120,8 @@ function liftStop(services: ApiServices): Route {
     async handle(call) {
       const { scope, actor } = call.caller;
       const id = stopId(call.params.stop);
+      // A stop that is not about the caller's own things does not exist for them, so it is looked up before it is touched.
+      await services.operatorView.stop(scope, id);
       await services.operators.lift({ tenantId: scope.tenantId, actor, stopId: id });
       return { status: 200, body: await services.operatorView.stop(scope, id) };
     },

@@ -3,12 +3,10 @@
  * used; it names the tenant itself, and what it finds is read again under the policy.
  */
 import { PlatformError } from "@signalbox/contract";
+import { LIMITS } from "@signalbox/core";
 import { isOutOfTime } from "../database-errors.ts";
 import { boundStatement, findConversations } from "../statements/conversation-statements.ts";
 import type { TenantDatabase } from "../tenant-database.ts";
-
-/** A search that takes longer is refused. */
-const SEARCH_MS = 2_000;
 
 export interface SearchRequest {
   readonly tenantId: string;
@@ -33,7 +31,7 @@ export class ConversationSearch {
   async find(request: SearchRequest): Promise<readonly string[]> {
     try {
       return await this.#database.transaction(request.tenantId, async (transaction) => {
-        await boundStatement(SEARCH_MS).execute(transaction);
+        await boundStatement(LIMITS.searchMs).execute(transaction);
         const { rows } = await findConversations(request).execute(transaction);
         return rows[0]?.found ?? [];
       });

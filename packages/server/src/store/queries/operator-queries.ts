@@ -14,11 +14,11 @@ import type {
 import type { ExplainedFacts } from "@signalbox/core";
 import { canonicalJson } from "@signalbox/contract";
 import { actorText } from "../actor-text.ts";
-import { readRows, type Queryable } from "../record-call.ts";
 import {
-  COUNT_OBLIGATIONS,
+  countObligations,
   noteRetry,
   obligationsOlderThan,
+  reachedStop,
   retryFacts,
   runFacts,
 } from "../statements/operator-statements.ts";
@@ -84,12 +84,9 @@ export interface RetryNote {
 
 export class OperatorQueries {
   readonly #database: TenantDatabase;
-  readonly #sweeps: Queryable;
 
-  /** `sweeps` connects as `signalbox_run`: it counts over all tenants. */
-  constructor(database: TenantDatabase, sweeps: Queryable) {
+  constructor(database: TenantDatabase) {
     this.#database = database;
-    this.#sweeps = sweeps;
   }
 
   async hold(viewer: Viewer, holdId: string): Promise<HoldRow | null> {
@@ -116,21 +113,19 @@ export class OperatorQueries {
     return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: holdRow });
   }
 
-  async stop(tenantId: string, stopId: string): Promise<StopRow | null> {
-    const row = await this.#database.transaction(tenantId, (transaction) =>
-      transaction.selectFrom("signalbox.stop as stop").selectAll().where("stop.id", "=", stopId).executeTakeFirst(),
+  async stop(viewer: Viewer, stopId: string): Promise<StopRow | null> {
+    const row = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectStops(transaction, viewer.user).where("stop.id", "=", stopId).executeTakeFirst(),
     );
     return row === undefined ? null : stopRow(row);
   }
 
-  async stops(tenantId: string, page: PageRequest, filter: StopFilter = {}): Promise<Page<StopRow>> {
+  async stops(viewer: Viewer, page: PageRequest, filter: StopFilter = {}): Promise<Page<StopRow>> {
     const { standing, kind, scope, subject } = filter;
-    const list = { name: "stops", tenantId, order: page.order, filter: { standing, kind, scope, subject } };
+    const list = { name: "stops", ...viewer, order: page.order, filter: { standing, kind, scope, subject } };
     const after = decodeCursor(page.cursor, list);
-    const rows = await this.#database.transaction(tenantId, (transaction) =>
-      transaction
-        .selectFrom("signalbox.stop as stop")
-        .selectAll()
+    const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      selectStops(transaction, viewer.user)
         .$if(standing === true, (query) => query.where("stop.lifted_at", "is", null))
         .$if(kind !== undefined, (query) => query.where("stop.kind", "=", kind ?? ""))
         .$if(scope !== undefined, (query) => query.where("stop.scope", "=", scope ?? ""))
@@ -158,11 +153,11 @@ export class OperatorQueries {
     return rows.map((row) => ({ ...row }));
   }
 
-  /** How many there are of each kind, of all tenants. */
-  async obligationCounts(olderThanMs: number): Promise<ReadonlyMap<string, number>> {
-    const rows = await readRows<{ readonly kind: string; readonly count: number }>(this.#sweeps, COUNT_OBLIGATIONS, [
-      olderThanMs,
-    ]);
+  /** How many there are of each kind. */
+  async obligationCounts(viewer: Viewer, olderThanMs: number): Promise<ReadonlyMap<string, number>> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      countObligations(olderThanMs, viewer.user).execute(transaction),
+    );
     return new Map(rows.map(({ kind, count }) => [kind, count]));
   }
 
@@ -186,6 +181,13 @@ function selectHolds(transaction: TenantTransaction, user: string | null) {
     .innerJoin("signalbox.conversation as conversation", "conversation.id", "hold.conversation_id")
     .$if(user !== null, (query) => query.where("conversation.participant", "=", user))
     .selectAll("hold");
+}
+
+function selectStops(transaction: TenantTransaction, user: string | null) {
+  return transaction
+    .selectFrom("signalbox.stop as stop")
+    .$if(user !== null, (query) => query.where(reachedStop(user ?? "")))
+    .selectAll("stop");
 }
 
 type HoldRecord = Awaited<ReturnType<ReturnType<typeof selectHolds>["executeTakeFirstOrThrow"]>>;

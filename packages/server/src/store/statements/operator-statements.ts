@@ -1,5 +1,5 @@
 /** Statements of operators: holds, pauses and stops, and what the record owes. */
-import { sql, type RawBuilder } from "kysely";
+import { sql, type RawBuilder, type SqlBool } from "kysely";
 import type { ExplainedFacts } from "@signalbox/core";
 import type { Obligations, Wait } from "@signalbox/contract";
 import { call } from "./record-statements.ts";
@@ -39,26 +39,14 @@ export const LEFT_TO_DO = {
       order by h.expires_at limit $1)`,
 } as const;
 
-/** How many obligations of each kind are older than a bound, of all tenants. */
-export const COUNT_OBLIGATIONS = {
-  name: "count_obligations",
-  text: `select 'model_call' as kind, count(*)::integer as count from signalbox.model_call m
-      where m.state = 'executing' and m.started_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
-    union all
-    select 'tool_call', count(*)::integer from signalbox.tool_call t
-      where t.state = 'executing' and t.started_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
-    union all
-    select 'admitted_run', count(*)::integer from signalbox.ownership o
-      where o.ready_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
-    union all
-    select 'finalizing_run', count(*)::integer
-      from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
-      where r.finished_at is null and r.state = 'finalizing'
-        and c.updated_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)
-    union all
-    select 'overdue_hold', count(*)::integer from signalbox.hold h
-      where h.state = 'open' and h.expires_at < signalbox.clock() - make_interval(secs => $1 / 1000.0)`,
-} as const;
+/** Whether `signalbox.stop as stop` is about a conversation of this end user, or about a run in one. */
+export function reachedStop(user: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`exists (
+    select from signalbox.conversation c
+    where c.participant = ${user} and c.id = case stop.scope
+      when 'conversation' then stop.subject
+      when 'run' then (select r.conversation_id from signalbox.run r where r.id = stop.subject) end)`;
+}
 
 /** What the run with this id waits for. */
 export function waitingFor(run: "run.id" | "active.id"): RawBuilder<readonly Wait[]> {
@@ -123,25 +111,39 @@ export function obligationsOlderThan(
 ): RawBuilder<Obligations["data"][number]> {
   return sql`select o.kind, o.id, o.conversation_id as "conversationId", o.run_id as "runId",
       signalbox.rfc3339(o.since) as since, signalbox.unix_ms(signalbox.clock()) - signalbox.unix_ms(o.since) as "ageMs"
-    from (
-      select 'model_call' as kind, m.id, m.conversation_id, m.run_id, m.started_at as since
-      from signalbox.model_call m where m.state = 'executing'
-      union all
-      select 'tool_call', t.id, t.conversation_id, t.run_id, t.started_at
-      from signalbox.tool_call t where t.state = 'executing'
-      union all
-      select case r.state when 'admitted' then 'admitted_run' else 'finalizing_run' end, r.id, r.conversation_id, r.id,
-             case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) else c.updated_at end
-      from signalbox.run r
-      join signalbox.ownership w on w.conversation_id = r.conversation_id
-      join signalbox.conversation c on c.id = r.conversation_id
-      where r.finished_at is null and r.state in ('admitted', 'finalizing')
-      union all
-      select 'overdue_hold', h.id, h.conversation_id, h.run_id, h.expires_at
-      from signalbox.hold h where h.state = 'open' and h.expires_at <= signalbox.clock()) as o
-    join signalbox.conversation c on c.id = o.conversation_id and (${who.user}::text is null or c.participant = ${who.user})
-    where o.since <= signalbox.clock() - make_interval(secs => ${ageMs} / 1000.0)
-    order by o.since limit ${who.limit}`;
+    from ${owed(ageMs, who.user)} order by o.since limit ${who.limit}`;
+}
+
+/** How many of each kind there are. */
+export function countObligations(
+  ageMs: number,
+  user: string | null,
+): RawBuilder<{ readonly kind: string; readonly count: number }> {
+  return sql`select o.kind, count(*)::integer as count from ${owed(ageMs, user)} group by o.kind`;
+}
+
+/** Obligations older than this, of the tenant or of one end user, as a table `o`. */
+function owed(ageMs: number, user: string | null): RawBuilder<unknown> {
+  return sql`(
+      select owed.* from (
+        select 'model_call' as kind, m.id, m.conversation_id, m.run_id, m.started_at as since
+        from signalbox.model_call m where m.state = 'executing'
+        union all
+        select 'tool_call', t.id, t.conversation_id, t.run_id, t.started_at
+        from signalbox.tool_call t where t.state = 'executing'
+        union all
+        select case r.state when 'admitted' then 'admitted_run' else 'finalizing_run' end, r.id, r.conversation_id,
+               r.id, case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) else c.updated_at end
+        from signalbox.run r
+        join signalbox.ownership w on w.conversation_id = r.conversation_id
+        join signalbox.conversation c on c.id = r.conversation_id
+        where r.finished_at is null and r.state in ('admitted', 'finalizing')
+        union all
+        select 'overdue_hold', h.id, h.conversation_id, h.run_id, h.expires_at
+        from signalbox.hold h where h.state = 'open' and h.expires_at <= signalbox.clock()) as owed
+      join signalbox.conversation c
+        on c.id = owed.conversation_id and (${user}::text is null or c.participant = ${user})
+      where owed.since <= signalbox.clock() - make_interval(secs => ${ageMs} / 1000.0)) as o`;
 }
 
 /** What a run that is answered again said, and whether calls of it forbid that. */

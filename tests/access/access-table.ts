@@ -1,0 +1,156 @@
+/** Every route of the API: the right it needs, how it is asked, and whose things it is about. */
+import type { Right } from "../../packages/server/src/api/caller.ts";
+import { newId } from "../setup/api-world.ts";
+
+/** Things of one end user of the tenant `default`, and ids of things that do not exist. */
+export interface Things {
+  readonly agent: string;
+  readonly conversation: string;
+  readonly run: string;
+  readonly hold: string;
+  readonly stop: string;
+}
+
+export interface Access {
+  /** `null`: anybody, without a key. */
+  readonly right: Right | null;
+  readonly path: (things: Things) => string;
+  readonly body?: (things: Things) => unknown;
+  /** What is owned by the end user, by the tenant, or by nobody: who else may not see it. */
+  readonly owner: "user" | "tenant" | "nobody";
+  /** Status for whoever may. */
+  readonly status: number;
+}
+
+export const ACCESS: Readonly<Record<string, Access>> = {
+  getHealth: { right: null, path: () => "/healthz", owner: "nobody", status: 200 },
+  getReadiness: { right: null, path: () => "/readyz", owner: "nobody", status: 200 },
+  explainError: { right: null, path: () => "/errors/not_found", owner: "nobody", status: 200 },
+  getInfo: { right: "read", path: () => "/v1/info", owner: "nobody", status: 200 },
+  listRuntimes: { right: "read", path: () => "/v1/runtimes", owner: "nobody", status: 200 },
+  listAgents: { right: "read", path: () => "/v1/agents", owner: "nobody", status: 200 },
+  createAgent: {
+    right: "agents",
+    path: () => "/v1/agents",
+    body: () => ({ name: `agent-${newId("agent").slice(-12)}`, model: "sim/quote" }),
+    owner: "nobody",
+    status: 201,
+  },
+  getAgent: { right: "read", path: ({ agent }) => `/v1/agents/${agent}`, owner: "tenant", status: 200 },
+  updateAgent: {
+    right: "agents",
+    path: ({ agent }) => `/v1/agents/${agent}`,
+    body: () => ({ instructions: "Be brief." }),
+    owner: "tenant",
+    status: 200,
+  },
+  listAgentRevisions: {
+    right: "read",
+    path: ({ agent }) => `/v1/agents/${agent}/revisions`,
+    owner: "tenant",
+    status: 200,
+  },
+  createConversation: {
+    right: "write",
+    path: () => "/v1/conversations",
+    body: ({ agent }) => ({ agent }),
+    owner: "tenant",
+    status: 201,
+  },
+  forkConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/fork`,
+    body: () => ({}),
+    owner: "user",
+    status: 201,
+  },
+  listConversations: { right: "read", path: () => "/v1/conversations", owner: "nobody", status: 200 },
+  getConversation: {
+    right: "read",
+    path: ({ conversation }) => `/v1/conversations/${conversation}`,
+    owner: "user",
+    status: 200,
+  },
+  updateConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}`,
+    body: () => ({ title: "another's title" }),
+    owner: "user",
+    status: 200,
+  },
+  deleteConversation: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}`,
+    owner: "user",
+    status: 204,
+  },
+  listMessages: {
+    right: "read",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/messages`,
+    owner: "user",
+    status: 200,
+  },
+  sendMessage: {
+    right: "write",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/messages`,
+    body: () => ({ content: "hello" }),
+    owner: "user",
+    status: 202,
+  },
+  streamEvents: {
+    right: "read",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/events?follow=false`,
+    owner: "user",
+    status: 200,
+  },
+  listEvents: { right: "read", path: () => "/v1/events", owner: "nobody", status: 200 },
+  listConversationRuns: {
+    right: "read",
+    path: ({ conversation }) => `/v1/conversations/${conversation}/runs`,
+    owner: "user",
+    status: 200,
+  },
+  listRuns: { right: "read", path: () => "/v1/runs", owner: "nobody", status: 200 },
+  getRun: { right: "read", path: ({ run }) => `/v1/runs/${run}`, owner: "user", status: 200 },
+  listHolds: { right: "read", path: () => "/v1/holds", owner: "nobody", status: 200 },
+  getHold: { right: "read", path: ({ hold }) => `/v1/holds/${hold}`, owner: "user", status: 200 },
+  decideHold: {
+    right: "write",
+    path: ({ hold }) => `/v1/holds/${hold}/decision`,
+    body: () => ({ decision: "respond", response: "42" }),
+    owner: "user",
+    status: 200,
+  },
+  explainRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/explain`, owner: "user", status: 200 },
+  pauseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/pause`, owner: "user", status: 200 },
+  resumeRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/resume`, owner: "user", status: 200 },
+  // A run that is still to be answered is not answered again, and one that nobody drives is not released.
+  retryRun: {
+    right: "operate",
+    path: ({ run }) => `/v1/runs/${run}/retry`,
+    body: () => ({}),
+    owner: "user",
+    status: 409,
+  },
+  releaseRun: { right: "operate", path: ({ run }) => `/v1/runs/${run}/release`, owner: "user", status: 409 },
+  failRun: {
+    right: "operate",
+    path: ({ run }) => `/v1/runs/${run}/fail`,
+    body: () => ({}),
+    owner: "user",
+    status: 200,
+  },
+  listObligations: { right: "operate", path: () => "/v1/obligations", owner: "nobody", status: 200 },
+  getMetrics: { right: "operate", path: () => "/metrics", owner: "nobody", status: 200 },
+  listStops: { right: "operate", path: () => "/v1/stops?standing=false", owner: "nobody", status: 200 },
+  createStop: {
+    right: "operate",
+    path: () => "/v1/stops",
+    body: ({ conversation }) => ({ kind: "pause", scope: "conversation", id: conversation }),
+    owner: "user",
+    status: 201,
+  },
+  getStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}`, owner: "user", status: 200 },
+  liftStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}/lift`, owner: "user", status: 200 },
+  cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
+};
