@@ -381,10 +381,13 @@ function readable(read: () => void): void {
 /** Whoever is refused with one of these owns the conversation no more. */
 const FENCED: ReadonlySet<string> = new Set(["stale_generation", "slot_unknown"]);
 
-/** What a gate said when a cancel reached it before it reached this step: nobody here has been asked to stop yet. */
+/** How gates say that people ended the run. */
+const ENDED_BY_PEOPLE: ReadonlySet<string> = new Set(["run_cancelled", "run_stopped"]);
+
+/** What a gate said when a cancel or a stop reached it before it reached this step: nobody here was asked to stop yet. */
 function cancelOf(thrown: unknown): StepResult["error"] {
   const error = firstPlatformError(thrown);
-  return error?.code === "run_cancelled" ? { code: error.code, detail: error.detail } : null;
+  return error !== null && ENDED_BY_PEOPLE.has(error.code) ? { code: error.code, detail: error.detail } : null;
 }
 
 /** Several calls may fail together; the run ends with the first reason. */

@@ -670,7 +670,8 @@ begin
 
   select r.id into v_active from signalbox.run r
   where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'suspended', 'finalizing');
-  select count(*) into v_queued from signalbox.run r where r.conversation_id = p_conversation and r.state = 'queued';
+  select count(*) into v_queued from signalbox.run r
+  where r.conversation_id = p_conversation and r.state = 'queued' and r.consumed_at is null;
   v_before := v_queued + case when v_active is null then 0 else 1 end;
   if v_before > 0 and p_when_busy = 'reject' then
     return json_build_object('code', 'conversation_busy', 'activeRunId', v_active);
@@ -720,8 +721,7 @@ begin
       json_build_object('messageId', p_message, 'position', v_before));
   else
     perform signalbox.note_admitted(v_run, v_generation);
-    if p_claim_for is not null
-       and exists (select from signalbox.process p where p.incarnation = p_claim_for and p.dead_at is null) then
+    if p_claim_for is not null and signalbox.process_lives(p_claim_for) then
       v_claim := signalbox.take(p_conversation, p_claim_for, 'ready');
       if v_claim is not null and p_slot_hash is not null then
         select r.* into strict v_run from signalbox.run r where r.id = p_run;
@@ -1578,6 +1578,9 @@ begin
       '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
       || ',"why":"already decided"}');
     return signalbox.hold_changed(v_hold, 'already_decided', false);
+  elsif v_hold.state = 'open' and v_hold.expires_at <= signalbox.clock() then
+    v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
+    return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
   elsif v_hold.state <> 'open' then
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
@@ -2008,6 +2011,8 @@ begin
     return json_build_object('code', 'not_found');
   elsif v_run.finished_at is not null then
     return signalbox.refused('The run has ended already.');
+  elsif v_run.consumed_at is not null then
+    return signalbox.refused('The message of the run was taken in by the run before it, and ends with that one.');
   elsif not p_force and signalbox.has_live_call(p_run, true) then
     return signalbox.refused('A call with an effect is running at a live gate; cancel the run, or wait for the call. '
       || 'With force the run ends now and the outcome of the call is recorded when it comes.');
@@ -2197,10 +2202,13 @@ declare
   v_last bigint;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
+  perform from signalbox.ownership o where o.conversation_id = p_conversation and o.tenant_id = p_tenant for share;
   select c.* into v_from from signalbox.conversation c
   where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
   if not found then
     return json_build_object('code', 'not_found');
+  elsif v_from.delete_requested_at is not null then
+    return json_build_object('code', 'conversation_deleting');
   end if;
   select m.position into v_until from signalbox.message m
   where m.conversation_id = p_conversation and m.id = p_message and m.tenant_id = p_tenant and not m.struck;
@@ -3233,9 +3241,11 @@ begin
   elsif signalbox.has_live_call(p_run, false) then
     return signalbox.refused('A call of the run is open at a live gate; its outcome belongs to this owner.');
   end if;
+  if signalbox.release(v_run.conversation_id, v_run.generation) ->> 'code' is not null then
+    return signalbox.refused('The run has no owner any more that it could be taken from.');
+  end if;
   perform signalbox.audit(p_tenant, 'run_released', p_actor, v_run.conversation_id, p_run, v_run.generation,
     '{"process":' || v_run.owner || '}');
-  perform signalbox.release(v_run.conversation_id, v_run.generation);
   return json_build_object('conversationId', v_run.conversation_id,
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$

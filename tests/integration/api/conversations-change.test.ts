@@ -196,6 +196,7 @@ describe("deleting a conversation", () => {
     });
     expectProblem(await send(id), "conversation_deleting");
     expectProblem(await change(id, { title: "x" }), "conversation_deleting");
+    expectProblem(await world.refused(`/v1/conversations/${id}/fork`, { key, body: {} }), "conversation_deleting");
     expect((await remove(id)).status).toBe(202);
     await finish(ownership, null);
     expect((await show(id)).status).toBe(404);

@@ -38,6 +38,12 @@ async function refused(...words: readonly string[]): Promise<string> {
   return err;
 }
 
+async function agentThat(whenBusy: string): Promise<string> {
+  const agent = `agent-${newId("agent").slice(-12)}`;
+  await world.ask("/v1/agents", { key, body: { name: agent, model: "sim/quote", whenBusy } });
+  return agent;
+}
+
 async function sent(): Promise<{ readonly conversation: string; readonly run: string }> {
   const agent = `agent-${newId("agent").slice(-12)}`;
   await world.ask("/v1/agents", { key, body: { name: agent, model: "sim/quote" } });
@@ -78,6 +84,30 @@ describe("pause and resume", () => {
 });
 
 describe("fail, retry and release", () => {
+  it("retry waits behind the active run, also where the agent's messages interrupt", async () => {
+    const { body } = await world.ask<Conversation>("/v1/conversations", {
+      key,
+      body: { agent: await agentThat("interrupt") },
+    });
+    const send = async () => {
+      const told = await world.ask<AcceptedMessage>(`/v1/conversations/${body.id}/messages`, {
+        key,
+        body: { content: "hello" },
+      });
+      return told.body.run.id;
+    };
+    const first = await send();
+    await done("fail", first);
+    const active = await send();
+    await done("retry", first);
+    const states = await world.rows<{ id: string; state: string }>(
+      "select id, state from signalbox.run where conversation_id = $1 order by position",
+      [body.id],
+    );
+    expect(states.map(({ state }) => state)).toEqual(["failed", "admitted", "queued"]);
+    expect(states[1]?.id).toBe(active);
+  });
+
   it("end a run, answer its message again, and say why they do not", async () => {
     const { run } = await sent();
     expect(await refused("release", run)).toMatch(/Nobody drives the run: it is admitted\. \(command_refused\)/);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { proves } from "../../setup/proves.ts";
 import {
   ACTOR,
@@ -200,4 +200,19 @@ it("finish admits the next message in the same transaction, and it can be claime
     "run.admitted",
     "run.started",
   ]);
+});
+
+it("whoever ends the marked run of a dead process rings for the one behind it", async () => {
+  const [driver, other] = [await world.process(), await world.process()];
+  const place = await world.conversation();
+  const { admission } = await startedRun(driver, place);
+  const next = await other.admission.admit(commandFor(place));
+  await other.admission.requestCancel(cancelOf(place.tenantId, admission.runId));
+  await driver.processes.unregister(driver.incarnation);
+  const rung = vi.spyOn(other.bus, "ringSupervisors");
+  await other.processes.sweep(other.incarnation);
+  expect(rung).toHaveBeenCalled();
+  const claimed = await other.claimOne();
+  expect(claimed.claim.runId).toBe(next.runId);
+  await finishRun(claimed);
 });

@@ -1,7 +1,7 @@
 /** What a run waits for: opened under the fence, decided once, and whoever commits first wins. */
 import type { HoldId, HoldKind } from "@signalbox/contract";
 import type { DecideCommand } from "@signalbox/core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { proves } from "../../setup/proves.ts";
 import {
   ACTOR,
@@ -68,6 +68,11 @@ function decide(holdId: HoldId, changes: Partial<DecideCommand> = {}) {
     digest: null,
     ...changes,
   });
+}
+
+function overdue(where: RecordWorld, holdId: HoldId) {
+  const text = "update signalbox.hold set expires_at = signalbox.clock() where id = $1";
+  return where.superuser.query(text, [holdId]);
 }
 
 const runRow = (runId: string) =>
@@ -192,6 +197,19 @@ describe("a hold", () => {
     await finishRun(await process.claimOne());
   });
 
+  it("expires at the decision that comes too late, and its run goes on", async () => {
+    const { holdId, ownership, runId } = await waiting({ expiresInMs: 60_000 });
+    await ownership.suspend();
+    await overdue(world, holdId);
+    const rung = vi.spyOn(process.bus, "ringSupervisors");
+    expect(await codeOf(decide(holdId))).toBe("hold_closed");
+    expect(rung).toHaveBeenCalledOnce();
+    rung.mockRestore();
+    expect(await holdRow(holdId)).toEqual({ state: "expired", decision: null, decided_by: null });
+    expect(await runRow(runId)).toMatchObject({ state: "admitted" });
+    await finishRun(await process.claimOne());
+  });
+
   it("is withdrawn in the transaction that ends its run, and the next message is let in", async () => {
     const { place, holdId, ownership, runId } = await waiting();
     const next = await process.admission.admit(commandFor(place));
@@ -272,6 +290,31 @@ proves("INV-08", {
       admission.runId,
     ]);
     expect(state, "nobody is left waiting for a decided hold").toBe("admitted");
+  },
+});
+
+proves("INV-12", {
+  title: "what expired is approved no more, though no sweep has come by",
+  sabotages: ["only_a_sweep_expires"],
+  async holds(sabotage) {
+    await using own = await RecordWorld.open();
+    if (sabotage === "only_a_sweep_expires") {
+      await own.sabotage("decide_hold", "v_hold.expires_at <= signalbox.clock()", "false");
+    }
+    const gate = await own.process();
+    const { ownership } = await startedRun(gate, await own.conversation());
+    const { tokenHash } = await gate.bind(ownership);
+    const asked = { kind: "approval", subject: {}, digest: "d1", expiresInMs: 60_000 } as const;
+    const { holdId } = await gate.gates.openHold({
+      tokenHash,
+      process: gate.incarnation,
+      holdId: newId("hold"),
+      ...asked,
+    });
+    await overdue(own, holdId);
+    const approval = { decision: "approve", response: null, digest: "d1" } as const;
+    const told = await codeOf(gate.operators.decide({ tenantId: "default", actor: ACTOR, holdId, ...approval }));
+    expect(told, "INV-12: approved after it expired").toBe("hold_closed");
   },
 });
 

@@ -2,6 +2,7 @@
 import type { RunId, StopKind, StopScope } from "@signalbox/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeptCalls } from "../../../packages/server/src/gates/kept-calls.ts";
+import { OperatorQueries } from "../../../packages/server/src/store/queries/operator-queries.ts";
 import { systemClock } from "../../../packages/server/src/system/ports.ts";
 import { proves } from "../../setup/proves.ts";
 import { ACTOR, codeOf, commandFor, finishRun, newId, proposalOf, startedRun } from "./record-parts.ts";
@@ -185,6 +186,61 @@ describe("a stop whose process died before it was carried out", () => {
   });
 });
 
+describe("what stands and cannot be carried out", () => {
+  it("is logged and keeps nothing else from being carried out", async () => {
+    await using own = await RecordWorld.open();
+    const supervisor = await own.process();
+    const runs: RunId[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const { admission } = await startedRun(supervisor, await own.conversation());
+      runs.push(admission.runId);
+      const stop = { kind: "stop", scope: "run", subject: admission.runId, reason: null } as const;
+      await supervisor.operators.createStop({ tenantId: "default", actor: ACTOR, stopId: newId("stop"), ...stop });
+    }
+    const breaks = `if p_run = '${runs[1]}' then raise exception 'broken'; end if; v_stop := signalbox.stop_over`;
+    await own.sabotage("stop_run", "v_stop := signalbox.stop_over", breaks);
+    expect(await supervisor.operators.carryOut(LIMIT)).toBe(2);
+    await supervisor.processes.sweep(supervisor.incarnation);
+    const marked = await own.rows<{ id: string }>("select id from signalbox.run where cancel_cause = 'operator_stop'");
+    expect(marked.map(({ id }) => id).sort()).toEqual([runs[0]!, runs[2]!].sort());
+  });
+});
+
+describe("a run whose message was taken in", () => {
+  async function takenIn() {
+    const run = await bound();
+    const merged = await process.admission.admit(commandFor(run.place, { whenBusy: "steer" }));
+    expect(merged.accepted).toBe("steered");
+    await run.ownership.takeIn(merged.messageId);
+    return { ...run, merged };
+  }
+
+  it("is not ended by a stop of its own, nor looked at again and again", async () => {
+    const { merged, ownership } = await takenIn();
+    const { stopId } = await put("stop", "run", { subject: merged.runId });
+    expect(await process.operators.carryOut(LIMIT)).toBe(0);
+    expect(await runRow(merged.runId)).toMatchObject({ state: "queued", cancel_cause: null });
+    await lift(stopId);
+    await finishRun(ownership);
+    expect(await runRow(merged.runId)).toMatchObject({ state: "completed", reason: "merged" });
+  });
+
+  it("stands in no line, and cannot be failed", async () => {
+    const { place, merged, ownership } = await takenIn();
+    const later = await process.admission.admit(commandFor(place));
+    const queries = new OperatorQueries(process.tenants);
+    const placeOf = async (runId: string) =>
+      (await queries.explained({ tenantId: "default", user: null }, runId))?.queuePlace;
+    expect(await placeOf(merged.runId)).toBeNull();
+    expect(await placeOf(later.runId)).toBe(1);
+    const failing = { tenantId: "default", actor: ACTOR, runId: merged.runId, force: true };
+    expect(await codeOf(process.operators.fail(failing))).toBe("command_refused");
+    expect((await runRow(merged.runId)).state).toBe("queued");
+    await finishRun(ownership);
+    await finishRun(await process.claimOne());
+  });
+});
+
 describe("commands on one run", () => {
   const command = (runId: RunId) => ({ tenantId: "default", actor: ACTOR, runId });
 
@@ -234,6 +290,19 @@ describe("commands on one run", () => {
     const again = await process.claimOne();
     expect(again.claim.runId).toBe(run.runId);
     await finishRun(again);
+  });
+
+  it("release notes nothing when there was nothing to give", async () => {
+    const run = await bound();
+    const move = "update signalbox.ownership set generation = generation + $2 where conversation_id = $1";
+    await world.superuser.query(move, [run.place.conversationId, 1]);
+    expect(await codeOf(process.operators.release(command(run.runId)))).toBe("command_refused");
+    const noted = "select from signalbox.audit_pending where run_id = $1 and action = 'run_released'";
+    expect(await world.rows(noted, [run.runId])).toEqual([]);
+    await world.superuser.query(move, [run.place.conversationId, -1]);
+    await process.operators.release(command(run.runId));
+    expect(await world.rows(noted, [run.runId])).toHaveLength(1);
+    await finishRun(await process.claimOne());
   });
 
   it("find nothing in another tenant", async () => {

@@ -84,7 +84,7 @@ export class RecordProcess implements AsyncDisposable {
       transcript: createTranscriptRecord(run),
     });
     this.tenants = new TenantDatabase(app);
-    this.operators = createOperatorRecord({ requests: app, sweeps: run, live });
+    this.operators = createOperatorRecord({ requests: app, sweeps: run, live, log: silentLog });
   }
 
   get incarnation(): number {

@@ -103,7 +103,7 @@ export const explanationSchema = z
         gateDead: z.boolean(),
       }),
     ),
-    /** Runs before it in its conversation; `null` unless it is queued. */
+    /** Runs before it in its conversation; `null` unless it waits in line. */
     queuePlace: z.int().nullable(),
     /** Pauses and stops that stand over it. */
     stops: z.array(z.object({ id: z.string(), kind: z.enum(STOP_KINDS), scope: z.enum(STOP_SCOPES) })),

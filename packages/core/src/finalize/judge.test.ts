@@ -167,6 +167,12 @@ describe("a finalization", () => {
     expect(judged(failure("run_cancelled"))).toMatchObject({ outcome: "cancelled", reason: "user_cancel" });
   });
 
+  it("a stop that a gate knew of before the run was marked ends it as stopped, and keeps the answer as partial", () => {
+    const told = judged({ ...failure("run_stopped"), ending: "interrupted", answer: "forty" });
+    expect(told).toMatchObject({ outcome: "cancelled", reason: "operator_stop", error: null });
+    expect(told.answer).toEqual({ messageId: ANSWER_ID, text: "forty", partial: true });
+  });
+
   it("has a reason for every code of the table", () => {
     for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) expect(endReason(code)).toBeTypeOf("string");
   });

@@ -23,8 +23,10 @@ export interface SealedTurn {
 
 export function judge(turn: SealedTurn): Finalization {
   const { conclusion, seal } = turn;
-  if (seal.cancelCause !== null) {
-    return stopped(turn, seal.cancelCause);
+  // A gate refuses under a stop also before the run is marked.
+  const cause = seal.cancelCause ?? (conclusion.error?.code === "run_stopped" ? "operator_stop" : null);
+  if (cause !== null) {
+    return stopped(turn, cause);
   }
   const error = firstMiss(turn);
   if (error !== null) {

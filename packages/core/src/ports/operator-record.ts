@@ -45,7 +45,8 @@ export interface OperatorRecord {
   liftStop(command: Authorised & { readonly stopId: StopId }): Promise<void>;
   /**
    * Carries out what stands: ends runs under a stop, decides holds of lifted pauses, expires what is overdue; each in a
-   * transaction of its own. Answers how many rows changed; fewer than the limit means that nothing is left to do.
+   * transaction of its own. Answers how many rows changed; fewer than the limit means that nothing is left to do but
+   * what failed, which the next sweep tries again.
    */
   carryOut(limit: number): Promise<number>;
   /** Errors: `not_found`, `command_refused`. */

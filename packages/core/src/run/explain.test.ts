@@ -41,6 +41,12 @@ describe("a run without an owner", () => {
     expect(told({ state: "queued", owner: null, queuePlace }).summary).toContain(words);
   });
 
+  it("that ends with another one waits in no line", () => {
+    const { summary, next } = told({ state: "queued", owner: null, queuePlace: null });
+    expect(summary).toContain("taken in by the run that is active");
+    expect(summary + next).not.toContain("queue");
+  });
+
   it("tells which runtime it needs, and what stands over it", () => {
     const { summary, next } = told({ state: "admitted", owner: null, stops: [PAUSE] });
     expect(summary).toContain("nobody has claimed it yet. A pause of its agent stands (stp_1).");

@@ -16,10 +16,15 @@ export function explainRun(facts: ExplainedFacts): Explanation {
 function tell(facts: ExplainedFacts): Told {
   switch (facts.state) {
     case "queued":
-      return {
-        summary: `It waits in the queue of its conversation, behind ${counted(facts.queuePlace ?? 0, "run")}.${stopped(facts)}`,
-        next: "It is admitted when the runs before it have ended.",
-      };
+      return facts.queuePlace === null
+        ? {
+            summary: "Its message was taken in by the run that is active, which answers it.",
+            next: "It ends together with that run.",
+          }
+        : {
+            summary: `It waits in the queue of its conversation, behind ${counted(facts.queuePlace, "run")}.${stopped(facts)}`,
+            next: "It is admitted when the runs before it have ended.",
+          };
     case "admitted":
       return {
         summary: `It may begin and nobody has claimed it yet.${stopped(facts)}`,

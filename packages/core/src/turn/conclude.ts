@@ -36,7 +36,7 @@ export interface Outcome {
 
 export function concludeResult(result: StepResult, outcome: Outcome): Conclusion {
   const interrupted = result.outcome !== "done" && outcome.cause !== null;
-  const error = interrupted ? interruption(outcome.cause) : errorOf(result);
+  const error = interrupted ? (interruption(outcome.cause) ?? stopOf(result)) : errorOf(result);
   return {
     ...empty(outcome),
     ending: interrupted ? "interrupted" : error === null ? "done" : "failed",
@@ -65,6 +65,11 @@ export function concludeFailed(error: NonNullable<Conclusion["error"]>, outcome:
 /** A cancelled turn ends in order; one that ran out of time does not. */
 function interruption(cause: StopCause | null): Conclusion["error"] {
   return cause === "timed_out" ? { code: "run_timeout", detail: "The run took longer than its limit." } : null;
+}
+
+/** A stop that stands need not have marked the run yet, so the record may not know why the turn ended. */
+function stopOf({ error }: StepResult): Conclusion["error"] {
+  return error?.code === "run_stopped" ? error : null;
 }
 
 function empty(outcome: Outcome): Conclusion {

@@ -227,6 +227,20 @@ describe("a turn", () => {
     expect([pool.terminated.length, pool.leftCount]).toEqual([1, 1]);
   });
 
+  it.each(["run_cancelled", "run_stopped"] as const)(
+    "ends in order when a gate said %s before anybody asked it to stop",
+    async (code) => {
+      const error = { code, detail: "told by a gate" };
+      const step = async () => answered("so far", { outcome: "interrupted", error });
+      const { end, pool } = await perform(await claimed(), { step });
+      expect(end).toMatchObject({
+        kind: "concluded",
+        conclusion: { ending: "interrupted", answer: "so far", error: code === "run_stopped" ? error : null },
+      });
+      expect(pool.terminated).toEqual([]);
+    },
+  );
+
   it("does not begin for a run that was cancelled before", async () => {
     const ownership = await claimed();
     cancel.abort();

@@ -153,8 +153,8 @@ class Attempt implements AsyncDisposable {
         return await this.giveUp(verdict);
       }
       const result = await this.#drive(inherited, highest);
-      if (result.error?.code === "run_cancelled") {
-        // A gate heard of the cancel before this process did.
+      if (result.error?.code === "run_cancelled" || result.error?.code === "run_stopped") {
+        // A gate heard of the cancel, or of a stop, before this process did.
         this.#stops.stop("cancelled");
       }
       if (isSuspended(result, this.#stops.cause)) {

@@ -109,7 +109,10 @@ export interface ApiRecord {
     conversation: NewStoredConversation,
     once: Once<StoredConversation> | null,
   ): Promise<Recorded<StoredConversation>>;
-  /** A new conversation that begins with the history of another one. Errors: `not_found`, `idempotency_key_reused`. */
+  /**
+   * A new conversation that begins with the history of another one. Errors: `not_found`,
+   * `conversation_deleting`, `idempotency_key_reused`.
+   */
   forkConversation(
     scope: Scope,
     fork: NewStoredFork,

@@ -119,7 +119,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       transcript: createTranscriptRecord(pools.run),
     }),
     upkeep: createUpkeepRecord(pools.run),
-    operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live }),
+    operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live, log }),
     operatorQueries: new OperatorQueries(new TenantDatabase(pools.app)),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),

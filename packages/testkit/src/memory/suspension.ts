@@ -13,7 +13,7 @@ import type { CallFacts, MemoryDatabase } from "./database.ts";
 import { writeRunEvent } from "./event-log.ts";
 import { fencedRun } from "./fence.ts";
 import { closeHold, openHolds, putHold, waitingFor } from "./holds.ts";
-import type { RunRow } from "./rows.ts";
+import type { HoldRow, RunRow } from "./rows.ts";
 import { moveRun, unbindSlots } from "./run-state.ts";
 import { boundForIntent } from "./slots.ts";
 
@@ -49,7 +49,12 @@ export function memoryHoldRecord(
         if (run === undefined) throw new PlatformError("stale_generation");
         return suspendRun(db, { ...held, runId: run.id });
       }),
-    decide: async (command) => db.transaction("decide_hold", {}, () => decide(db, command)),
+    decide: async (command) => {
+      const change = db.transaction("decide_hold", {}, () => decide(db, command));
+      // Not inside the transaction: that the hold expired stays.
+      if (change === "expired") throw new PlatformError("hold_closed");
+      return change;
+    },
   };
 }
 
@@ -81,7 +86,7 @@ function wakeRun(db: MemoryDatabase, run: RunRow): boolean {
   return true;
 }
 
-function decide(db: MemoryDatabase, command: DecideCommand): HoldChange {
+function decide(db: MemoryDatabase, command: DecideCommand): HoldChange | "expired" {
   const hold = db.holds.get(command.holdId);
   if (hold === undefined) throw new PlatformError("not_found");
   const run = db.runs.must(hold.runId);
@@ -91,6 +96,10 @@ function decide(db: MemoryDatabase, command: DecideCommand): HoldChange {
     return { kind: "already_decided", ready: false };
   }
   if (hold.state !== "open") throw new PlatformError("hold_closed");
+  if (isOverdue(db, hold)) {
+    expire(db, hold);
+    return "expired";
+  }
   if (hold.digest !== null && hold.digest !== command.digest) {
     throw new PlatformError("approval_changed", undefined, { extra: { digest: hold.digest } });
   }
@@ -100,10 +109,14 @@ function decide(db: MemoryDatabase, command: DecideCommand): HoldChange {
 
 /** What nobody decided in time. */
 export function expireHolds(db: MemoryDatabase): void {
-  const isOverdue = ({ expiresAtMs }: { readonly expiresAtMs: number | null }): boolean =>
-    expiresAtMs !== null && expiresAtMs <= db.nowMs();
-  for (const hold of db.holds.where((each) => each.state === "open" && isOverdue(each))) {
-    closeHold(db, hold, { state: "expired" });
-    wakeRun(db, db.runs.must(hold.runId));
-  }
+  for (const hold of db.holds.where((each) => each.state === "open" && isOverdue(db, each))) expire(db, hold);
+}
+
+function isOverdue(db: MemoryDatabase, { expiresAtMs }: HoldRow): boolean {
+  return expiresAtMs !== null && expiresAtMs <= db.nowMs();
+}
+
+function expire(db: MemoryDatabase, hold: HoldRow): void {
+  closeHold(db, hold, { state: "expired" });
+  wakeRun(db, db.runs.must(hold.runId));
 }

@@ -110,9 +110,9 @@ class ScriptedSession implements EngineSession {
     } catch (thrown) {
       await stage.close();
       const { code, detail } = asPlatformError(thrown);
-      if (signal.aborted || code === "run_cancelled") {
-        // A gate may hear of a cancel before anybody has asked this step to stop.
-        const error = signal.aborted || code !== "run_cancelled" ? null : { code, detail };
+      if (signal.aborted || code === "run_cancelled" || code === "run_stopped") {
+        // A gate may hear of a cancel or a stop before anybody has asked this step to stop.
+        const error = signal.aborted ? null : { code, detail };
         return await this.#remembered(parts, { ...resultOf(stage), outcome: "interrupted", stopReason: "", error });
       }
       if (thrown instanceof PlatformError) {

@@ -73,7 +73,8 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
     agent: await agentOf(services, scope, conversationId),
     text,
     metadata,
-    asked: {},
+    // It repeats what was said; whatever the agent's messages do to a run that is active, it ends none.
+    asked: { whenBusy: "enqueue" },
     retryOf: id,
     traceId: call.traceId,
     idempotency,

@@ -1,6 +1,6 @@
 /** What people decide about runs that exist, and what follows from it. */
-import type { ErrorCode, StopId } from "@signalbox/contract";
-import type { Authorised, HoldChange, LiveChannel, OperatorRecord } from "@signalbox/core";
+import { PlatformError, type StopId } from "@signalbox/contract";
+import type { Authorised, HoldChange, LiveChannel, Log, OperatorRecord } from "@signalbox/core";
 import { actorText } from "../../store/actor-text.ts";
 import { askRecord, jsonText, readRows, type Queryable, type RecordValue } from "../../store/record-call.ts";
 import {
@@ -24,12 +24,19 @@ export interface OperatorRecordParts {
   /** Connects as `signalbox_run`: what stands is carried out for every tenant. */
   readonly sweeps: Queryable;
   readonly live: Bells;
+  readonly log: Log;
 }
 
 interface Changed {
   readonly conversationId: string;
   readonly sequence: number;
   readonly ready?: boolean;
+}
+
+/** Who decides too late learns it as a refusal, and the hold has expired all the same. */
+interface Expired {
+  readonly kind: "expired";
+  readonly ready: boolean;
 }
 
 export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord {
@@ -44,8 +51,12 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
       const { holdId, decision, response, digest } = command;
       const given = response === undefined ? null : jsonText(response);
       const values = [...scopeOf(command), holdId, actorText(command.actor), decision, given, digest];
-      const answer = await askRecord<Changed & HoldChange>(requests, DECIDE_HOLD, values);
+      const answer = await askRecord<Changed & (HoldChange | Expired)>(requests, DECIDE_HOLD, values);
       ring(live, answer);
+      if (answer.kind === "expired") {
+        if (answer.ready) live.ringSupervisors();
+        throw new PlatformError("hold_closed", "The hold has expired; nothing waits for it any more.");
+      }
       return { kind: answer.kind, ready: answer.ready };
     },
     createStop(command) {
@@ -56,7 +67,7 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
     async liftStop({ tenantId, actor, stopId }) {
       await askRecord(requests, LIFT_STOP, [tenantId, stopId, actorText(actor)]);
     },
-    carryOut: (limit) => carryOut(parts.sweeps, live, limit),
+    carryOut: (limit) => carryOut({ database: parts.sweeps, live, log: parts.log }, limit),
     fail: (command) => change(FAIL_RUN, [...scopeOf(command), command.runId, actorText(command.actor), command.force]),
     release: (command) => change(RELEASE_RUN, [...scopeOf(command), command.runId, actorText(command.actor)]),
   };
@@ -72,18 +83,30 @@ function ring(live: Bells, { conversationId, sequence }: Changed): void {
 
 const HOW: Readonly<Record<string, RecordStatement>> = { stop: STOP_RUN, resume: RESUME_HOLD, expire: EXPIRE_HOLD };
 
-/** Carries out what stands, one transaction each. What fails is left for the next sweep and fails this one. */
-export async function carryOut(database: Queryable, live: Bells, limit: number): Promise<number> {
+interface Sweep {
+  readonly database: Queryable;
+  readonly live: Bells;
+  readonly log: Log;
+}
+
+/** Carries out what stands, one transaction each. What fails is left for the next sweep and keeps no other row. */
+export async function carryOut({ database, live, log }: Sweep, limit: number): Promise<number> {
   const left = await readRows<{ readonly kind: string; readonly id: string }>(database, LEFT_TO_DO, [limit]);
   let moved = false;
+  let doneCount = 0;
   for (const { kind, id } of left) {
     const statement = HOW[kind];
     if (statement === undefined) continue;
-    const changed = await askRecord<Changed & { readonly code?: ErrorCode }>(database, statement, [id]);
-    ring(live, changed);
-    if (kind === "stop") live.ringGates(changed.conversationId);
-    moved ||= kind === "stop" || changed.ready === true;
+    try {
+      const changed = await askRecord<Changed>(database, statement, [id]);
+      ring(live, changed);
+      if (kind === "stop") live.ringGates(changed.conversationId);
+      moved ||= kind === "stop" || changed.ready === true;
+      doneCount += 1;
+    } catch (thrown) {
+      log.error("what stands could not be carried out; the next sweep tries again", thrown, { kind, id });
+    }
   }
   if (moved) live.ringSupervisors();
-  return left.length;
+  return doneCount;
 }

@@ -142,7 +142,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
     }
     await endAbandoned(this.#options, process);
     await closeLostCalls(database, live);
-    await carryOut(database, live, CARRY_OUT_COUNT);
+    await carryOut(this.#options, CARRY_OUT_COUNT);
     this.#sweepCount += 1;
     if (this.#sweepCount % FORGET_EVERY_SWEEPS === 0) {
       await readRows(database, FORGET_PROCESSES, []);
@@ -280,7 +280,7 @@ export class PostgresProcessRecord implements ProcessRecord, Authority, AsyncDis
 
 /** Runs that are to end need no worker for it, so those of the dead are ended here. */
 async function endAbandoned(
-  { database, live }: { readonly database: Queryable; readonly live: Pick<LiveChannel, "ring" | "ringGates"> },
+  { database, live }: Pick<ProcessRecordOptions, "database" | "live">,
   process: number,
 ): Promise<void> {
   const ended = await readRows<{ readonly conversationId: string; readonly sequence: number }>(
@@ -292,6 +292,8 @@ async function endAbandoned(
     live.ring(conversationId, sequence);
     live.ringGates(conversationId);
   }
+  // Behind each of them the next one in line may begin.
+  if (ended.length > 0) live.ringSupervisors();
 }
 
 /** Each in a transaction of its own, so that no two conversations are locked together. */

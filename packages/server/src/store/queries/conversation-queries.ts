@@ -238,6 +238,12 @@ async function insertFork(transaction: TenantTransaction, fork: NewFork): Promis
     actor: actorText(actor),
   }).execute(transaction);
   const answer = rows[0]?.answer;
+  if (answer?.code === "conversation_deleting") {
+    throw new PlatformError(
+      answer.code,
+      "The conversation is being deleted; nothing begins with its history any more.",
+    );
+  }
   if (answer?.code !== undefined) {
     throw new PlatformError("not_found", answer.detail, {
       fields: answer.detail === undefined ? [] : [{ pointer: "/messageId", detail: "no such message" }],

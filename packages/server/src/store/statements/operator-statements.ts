@@ -19,13 +19,14 @@ export const EXPIRE_HOLD = call("expire_hold", 1);
 
 /**
  * What stands and is not carried out: runs under a stop, those that wait before those they wait for, so that the end of
- * one does not let the next begin; holds of lifted pauses; holds that are overdue.
+ * one does not let the next begin, and without those that end with another; holds of lifted pauses; holds that are overdue.
  */
 export const LEFT_TO_DO = {
   name: "left_to_do",
   text: `(select 'stop' as kind, r.id
       from signalbox.stop s join signalbox.run r on r.tenant_id = s.tenant_id and r.finished_at is null
       where s.kind = 'stop' and s.lifted_at is null and r.cancel_requested_at is null
+        and r.consumed_at is null
         and r.state in ('queued', 'admitted', 'running', 'suspended')
         and s.subject = case s.scope when 'run' then r.id when 'conversation' then r.conversation_id
                                      when 'agent' then r.agent_id else r.tenant_id end
@@ -89,9 +90,10 @@ export function runFacts(runId: string, user: string | null): RawBuilder<{ reado
             union all
             select t.id, 'tool', t.name, t.started_at, t.process
             from signalbox.tool_call t where t.run_id = r.id and t.state = 'executing') as call), '[]'),
-    'queuePlace', case r.state when 'queued' then (
+    'queuePlace', case when r.state = 'queued' and r.consumed_at is null then (
       select count(*) from signalbox.run b
-      where b.conversation_id = r.conversation_id and b.finished_at is null and b.position < r.position) end,
+      where b.conversation_id = r.conversation_id and b.finished_at is null and b.consumed_at is null
+        and b.position < r.position) end,
     'stops', coalesce((
       select json_agg(json_build_object('id', s.id, 'kind', s.kind, 'scope', s.scope) order by s.id)
       from signalbox.stop s
