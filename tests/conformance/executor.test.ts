@@ -106,20 +106,19 @@ describe.each(CANDIDATES)("executor $name", ({ createExecutor, message }) => {
     },
   );
 
-  it("ends as interrupted when a gate hears of the cancel first, and says who told", async () => {
-    const script = [
-      call("docs__echo", { text: "a" }, "Let me look."),
-      {
-        status: 410,
-        headers: { "signalbox-code": "run_cancelled" },
-        error: { type: "x", message: "The run was cancelled." },
-      },
-    ];
-    const made = await opened({ script, tools: TOOLS });
-    const { result } = await step(made.session, message("look"));
-    expect(result).toMatchObject({ outcome: "interrupted", error: { code: "run_cancelled" } });
-    expect(result.leaf).toBe(made.transcript.visible.at(-1)?.entryId);
-  });
+  it.each(["run_cancelled", "run_stopped"] as const)(
+    "ends as interrupted when a gate hears of it first, and says who told: %s",
+    async (code) => {
+      const script = [
+        call("docs__echo", { text: "a" }, "Let me look."),
+        { status: 410, headers: { "signalbox-code": code }, error: { type: "x", message: "The run was ended." } },
+      ];
+      const made = await opened({ script, tools: TOOLS });
+      const { result } = await step(made.session, message("look"));
+      expect(result).toMatchObject({ outcome: "interrupted", error: { code } });
+      expect(result.leaf).toBe(made.transcript.visible.at(-1)?.entryId);
+    },
+  );
 
   async function opened(options: Omit<EngineSceneOptions, "createExecutor">) {
     const made = await scene({ createExecutor, ...options });
