@@ -13,6 +13,7 @@ import {
   textEvent,
   TURN,
 } from "./record-parts.ts";
+import { operatedStory } from "./operated-story.ts";
 import { RecordWorld } from "./record-world.ts";
 
 let world: RecordWorld;
@@ -82,6 +83,7 @@ proves("INV-14", {
       );
     }
     await story(own);
+    await operatedStory(own);
     await own.rows("select signalbox.open_era('operator', null)");
     const entries = await own.rows<Entry>(
       `select action, actor, tenant_id, conversation_id, run_id, generation, bytes, at

@@ -1,0 +1,99 @@
+/** Everything that is audited besides the life of a run itself: waiting, operators' commands, changes and deletions. */
+import { actorText } from "../../../packages/server/src/store/actor-text.ts";
+import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
+import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
+import { OperatorQueries } from "../../../packages/server/src/store/queries/operator-queries.ts";
+import { ACTOR, finishRun, newId, startedRun } from "./record-parts.ts";
+import { until, type RecordProcess, type RecordWorld } from "./record-world.ts";
+
+const TENANT = "default";
+
+export async function operatedStory(own: RecordWorld): Promise<void> {
+  const process = await own.process();
+  await waits(own, process);
+  await commands(own, process);
+  await adoption(own, process);
+  await changes(own, process);
+}
+
+async function begun(own: RecordWorld, process: RecordProcess) {
+  const place = await own.conversation();
+  const { admission, ownership } = await startedRun(process, place);
+  return { place, runId: admission.runId, ...(await process.bind(ownership)) };
+}
+
+async function waits(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const decided = await begun(own, process);
+  const holdId = await openHold(process, decided.tokenHash, null);
+  await decided.ownership.suspend();
+  const decision = { tenantId: TENANT, actor: ACTOR, holdId, decision: "approve", response: {}, digest: null } as const;
+  await process.operators.decide(decision);
+  await process.operators.decide(decision);
+  await finishRun(await process.claimOne());
+
+  const expiring = await begun(own, process);
+  const expired = await openHold(process, expiring.tokenHash, 1);
+  await expiring.ownership.suspend();
+  await until("the hold is expired", async () => {
+    await process.processes.sweep(process.incarnation);
+    return (
+      (await own.one<{ state: string }>("select state from signalbox.hold where id = $1", [expired])).state ===
+      "expired"
+    );
+  });
+  await finishRun(await process.claimOne());
+
+  const withdrawn = await begun(own, process);
+  await openHold(process, withdrawn.tokenHash, null);
+  await withdrawn.ownership.suspend();
+  await process.admission.requestCancel({ tenantId: TENANT, runId: withdrawn.runId, actor: ACTOR });
+}
+
+async function openHold(process: RecordProcess, tokenHash: string, expiresInMs: number | null) {
+  const holdId = newId("hold");
+  const hold = { kind: "approval", subject: { tool: "pay" }, digest: null } as const;
+  await process.gates.openHold({ tokenHash, process: process.incarnation, holdId, ...hold, expiresInMs });
+  return holdId;
+}
+
+async function commands(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const operators = new OperatorQueries(process.tenants);
+  const failed = await begun(own, process);
+  const stopId = newId("stop");
+  const stop = { kind: "pause", scope: "run", subject: failed.runId, reason: null } as const;
+  await process.operators.createStop({ tenantId: TENANT, actor: ACTOR, stopId, ...stop });
+  await process.operators.liftStop({ tenantId: TENANT, actor: ACTOR, stopId });
+  await process.operators.fail({ tenantId: TENANT, actor: ACTOR, runId: failed.runId, force: false });
+  await operators.noteRetry(TENANT, { actor: ACTOR, runId: failed.runId, force: false });
+
+  const released = await begun(own, process);
+  await process.operators.release({ tenantId: TENANT, actor: ACTOR, runId: released.runId });
+  await finishRun(await process.claimOne());
+}
+
+async function adoption(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const dead = await begun(own, process);
+  const entry = { kind: "item", entryId: "a", stream: "", body: Buffer.from("a") } as const;
+  await process.gates.appendTranscript(dead.tokenHash, [entry]);
+  const next = await dead.ownership.changeWorker({ attemptLimit: 5 });
+  await next.takeOver({ adopt: true });
+  await finishRun(next, { continuity: "kept" });
+}
+
+async function changes(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const place = await own.conversation();
+  const { agentId, conversationId } = place;
+  const fields = { instructions: "Help quickly." };
+  await new AgentQueries(process.tenants).change({
+    tenantId: TENANT,
+    agentId,
+    fields,
+    disabled: null,
+    revision: null,
+    actor: ACTOR,
+  });
+  const viewer = { tenantId: TENANT, user: null };
+  const change = { title: "Named" };
+  await new ConversationQueries(process.tenants).change(viewer, conversationId, { change, actor: ACTOR });
+  await own.rows("select signalbox.delete_conversation($1, null, $2, $3)", [TENANT, conversationId, actorText(ACTOR)]);
+}
