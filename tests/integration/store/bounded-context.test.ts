@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { proves } from "../../setup/proves.ts";
 import { finishRun, startedRun, type ConversationPlace } from "./record-parts.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
-import { settledReads, type Reads } from "./rows-read.ts";
+import { leaveUncleaned, settledReads, type Reads } from "./rows-read.ts";
 
 /** Turns between two looks; what is compared is the average over them. */
 const WINDOW = 5;
@@ -45,6 +45,7 @@ proves("INV-24", {
   timeoutMs: 120_000,
   async holds(sabotage) {
     await using own = await RecordWorld.open();
+    await leaveUncleaned(own);
     if (sabotage === "superseded_entries_stay") {
       await own.sabotage(
         "settle_transcript",
