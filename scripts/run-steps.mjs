@@ -5,8 +5,15 @@ import { Trouble } from "./trouble.mjs";
 
 /**
  * @typedef {import("./steps.mjs").Step} Step
- * @typedef {{ passed: number, failed: number, why: string | null }} Count
+ * @typedef {{ fullName: string, status: string, failureMessages: readonly string[] }} TestResult
+ * @typedef {{ name: string, message: string, status: string, assertionResults: readonly TestResult[] }} FileResult
+ * @typedef {{ numPassedTests: number, numFailedTests: number, testResults?: readonly FileResult[] }} Report
+ * @typedef {{ passed: number, failed: number, why: string | null, failures?: readonly string[] }} Count
  */
+
+/** A log is often cut to its end: what failed stands there again, but never pushes the table out. */
+const SHOWN_FAILURES = 12;
+const SHOWN_MESSAGE_LINES = 8;
 
 /**
  * Runs every step to its end, also after one has failed, and closes with `N passed, N failed`.
@@ -22,6 +29,8 @@ export async function runSteps(steps, place) {
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
   const lines = [];
+  /** @type {string[]} */
+  const failures = [];
   const total = { passed: 0, failed: 0 };
   for (const step of steps) {
     if (interrupted) {
@@ -34,6 +43,7 @@ export async function runSteps(steps, place) {
     const count = await runStep(step, place).catch(asFailure);
     total.passed += count.passed;
     total.failed += count.failed;
+    failures.push(...(count.failures ?? []));
     const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
     const verdict = count.failed === 0 ? "ok       " : "FAILED   ";
     lines.push(
@@ -42,7 +52,8 @@ export async function runSteps(steps, place) {
   }
   process.off("SIGINT", interrupt);
   process.off("SIGTERM", interrupt);
-  process.stdout.write(`\n${lines.join("\n")}\n\n${total.passed} passed, ${total.failed} failed\n`);
+  const again = failures.slice(0, SHOWN_FAILURES).map((failure) => `\n${failure}\n`);
+  process.stdout.write(`${again.join("")}\n${lines.join("\n")}\n\n${total.passed} passed, ${total.failed} failed\n`);
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
@@ -87,9 +98,25 @@ function asFailure(error) {
 }
 
 /**
+ * Every test that failed, with its file and the beginning of what it said; and every file that failed as a whole.
+ * @param {Report} report
+ * @returns {readonly string[]}
+ */
+export function failuresOf(report) {
+  return (report.testResults ?? []).flatMap((file) => {
+    const tests = file.assertionResults.filter((test) => test.status === "failed");
+    const whole = file.status === "failed" && tests.length === 0 ? [`${file.name}\n${file.message}`] : [];
+    return [
+      ...whole,
+      ...tests.map((test) => `${file.name} > ${test.fullName}\n${test.failureMessages.join("\n")}`),
+    ].map((failure) => `FAILED ${failure.split("\n").slice(0, SHOWN_MESSAGE_LINES).join("\n")}`);
+  });
+}
+
+/**
  * What a run of vitest amounts to. A run without a single test, one that left something open after its tests, and
  * one that ended badly although every test passed have all failed.
- * @param {{ numPassedTests: number, numFailedTests: number, numFailedTestSuites: number } | null} report
+ * @param {Report | null} report
  * @param {number} code
  * @returns {Count}
  */
@@ -100,24 +127,25 @@ export function countTests(report, code) {
   const passed = report.numPassedTests;
   const failed = report.numFailedTests;
   if (failed > 0) {
-    return { passed, failed, why: `${failed} of ${passed + failed} tests` };
+    return { passed, failed, why: `${failed} of ${passed + failed} tests`, failures: failuresOf(report) };
   }
   if (passed === 0) {
     return { passed, failed: 1, why: "no test was run" };
   }
   if (code !== 0) {
-    return { passed, failed: 1, why: `all ${passed} tests passed, the run ended with ${code}` };
+    const why = `all ${passed} tests passed, the run ended with ${code}`;
+    return { passed, failed: 1, why, failures: failuresOf(report) };
   }
   return { passed, failed: 0, why: null };
 }
 
 /**
  * @param {string} file
- * @returns {Parameters<typeof countTests>[0]}
+ * @returns {Report | null}
  */
 function readReport(file) {
   try {
-    return /** @type {Parameters<typeof countTests>[0]} */ (JSON.parse(readFileSync(file, "utf8")));
+    return /** @type {Report} */ (JSON.parse(readFileSync(file, "utf8")));
   } catch {
     return null;
   }

@@ -24,8 +24,13 @@ function step(name: string, script: string, more: Partial<Step> = {}): Step {
 }
 
 /** A neighbour that behaves like the runner: writes the report it is asked for. */
-function runner(name: string, counts: { readonly passed: number; readonly failed: number }, code: number): Step {
-  const report = JSON.stringify({ numPassedTests: counts.passed, numFailedTests: counts.failed });
+function runner(
+  name: string,
+  told: { readonly passed: number; readonly failed: number; readonly files?: readonly object[] },
+  code: number,
+): Step {
+  const { passed, failed, files = [] } = told;
+  const report = JSON.stringify({ numPassedTests: passed, numFailedTests: failed, testResults: files });
   return step(
     name,
     `import { writeFileSync } from "node:fs";
@@ -65,6 +70,16 @@ describe("the steps", () => {
     expect(await run(runner("unit", { passed: 0, failed: 0 }, 0))).toEqual({ code: 1, last: "0 passed, 1 failed" });
     expect(await run(step("unit", "", { counts: true }))).toEqual({ code: 1, last: "0 passed, 1 failed" });
     expect(await run(runner("unit", { passed: 4, failed: 0 }, 1))).toEqual({ code: 1, last: "4 passed, 1 failed" });
+  });
+
+  it("says at the end once more which test failed, where and how", async () => {
+    const test = { fullName: "a run ends", status: "failed", failureMessages: ["expected 1 to be 2\n    at x.ts:7:1"] };
+    const whole = { name: "/w/b.test.ts", status: "failed", message: "no such import", assertionResults: [] };
+    const files = [{ name: "/w/a.test.ts", status: "failed", message: "", assertionResults: [test] }, whole];
+    await run(runner("unit", { passed: 5, failed: 1, files }, 1), step("tidy", ""));
+    expect(written.at(-1)).toMatch(
+      /FAILED \/w\/a\.test\.ts > a run ends\nexpected 1 to be 2\n +at x\.ts:7:1\n\nFAILED \/w\/b\.test\.ts\nno such import\n\nFAILED +unit/,
+    );
   });
 
   it("ends a step that does not end", async () => {
