@@ -4,6 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiWorld, VERSION, type Asked, type Told } from "../../setup/api-world.ts";
 import { expectProblem } from "./problems.ts";
 
+interface OpenApi {
+  readonly paths: Readonly<Record<string, { readonly get?: { readonly parameters?: readonly Parameter[] } }>>;
+}
+interface Parameter {
+  readonly in: string;
+  readonly name: string;
+}
+
 let world: ApiWorld;
 let key: string;
 
@@ -196,6 +204,26 @@ describe("queries", () => {
     const { body } = await refused(path, "field_unknown");
     expect(body.errors).toEqual([{ pointer, detail: "There is no such field." }]);
   });
+
+  it.each(["%00", "%F0%9F%9A%80%00", "%E2%80%AE", "'%3B--"])(
+    "with %s as any parameter of any list break nothing",
+    async (text) => {
+      const api = await world.ask<OpenApi>("/openapi.json", { key });
+      const lists = Object.entries(api.body.paths).filter(
+        ([path, { get }]) => !path.includes("{") && get !== undefined,
+      );
+      const asked = lists.flatMap(([path, { get }]) =>
+        (get?.parameters ?? [])
+          .filter((parameter) => parameter.in === "query" && parameter.name !== "follow")
+          .map(({ name }) => `${path}?${name}=${text}${path === "/v1/events" ? "&follow=false" : ""}`),
+      );
+      expect(asked.length).toBeGreaterThan(15);
+      for (const path of asked) {
+        const { status } = await world.ask(path, { key });
+        expect([200, 400, 404], path).toContain(status);
+      }
+    },
+  );
 
   it("of a POST are looked at too", async () => {
     const { body } = await refused("/v1/agents?dry_run=1", "field_unknown", {

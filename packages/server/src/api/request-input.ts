@@ -1,5 +1,5 @@
 /** Query and body of a request, parsed at the edge by the route's own schemas. What a route does not know is refused. */
-import { PlatformError } from "@signalbox/contract";
+import { PlatformError, wellFormedJson } from "@signalbox/contract";
 import { z } from "zod";
 import { fromBodyIssues, fromQueryIssues } from "./problem.ts";
 
@@ -14,7 +14,7 @@ export function parseQuery(schema: z.ZodType | null, query: unknown): unknown {
     const names = doubled.map(([name]) => name).join(", ");
     throw new PlatformError("invalid_request", `A parameter may be given only once: ${names}.`, { fields });
   }
-  const parsed = (schema ?? NOTHING).safeParse({ ...given });
+  const parsed = (schema ?? NOTHING).safeParse(wellFormedJson({ ...given }));
   if (!parsed.success) throw fromQueryIssues(parsed.error);
   return schema === null ? null : parsed.data;
 }
