@@ -1,46 +1,6 @@
 -- Holds: the one thing a run waits for. Opened under the fence, decided only in their row; the transaction that decides
 -- the last open one of a suspended run wakes it. Locks are taken as everywhere: ownership, run, conversation, the rest.
 
-alter table signalbox.run
-  add column suspended_at timestamptz,
-  -- What the run has spent waiting; its wall clock stood meanwhile.
-  add column suspended_ms bigint not null default 0;
-
-create table signalbox.hold (
-  id              text primary key,
-  tenant_id       text not null check (tenant_id <> ''),
-  conversation_id text not null,
-  run_id          text not null,
-  kind            text not null check (kind in ('approval', 'input', 'client_tool', 'account', 'budget', 'job',
-                                                'operator', 'newer_worker')),
-  -- What is asked, for whoever decides it.
-  subject         jsonb not null,
-  digest          text,
-  state           text not null default 'open' check (state in ('open', 'decided', 'expired', 'withdrawn')),
-  decision        text,
-  response        jsonb,
-  decided_by      text,
-  opened_at       timestamptz not null default signalbox.clock(),
-  expires_at      timestamptz,
-  decided_at      timestamptz,
-  constraint hold_conversation foreign key (tenant_id, conversation_id)
-    references signalbox.conversation (tenant_id, id),
-  constraint hold_run foreign key (run_id) references signalbox.run (id),
-  constraint hold_closed check ((state = 'open') = (decided_at is null)),
-  constraint hold_decided check ((state = 'decided') = (decision is not null))
-);
-create index hold_run_open on signalbox.hold (run_id) where state = 'open';
-create index hold_due on signalbox.hold (expires_at) where state = 'open' and expires_at is not null;
-create index hold_tenant on signalbox.hold (tenant_id, id);
-
-alter table signalbox.hold enable row level security;
-alter table signalbox.hold force row level security;
-create policy run_side on signalbox.hold to signalbox_run using (true) with check (true);
-create policy own_tenant on signalbox.hold to signalbox_app
-  using (tenant_id = nullif(current_setting('signalbox.tenant', true), ''))
-  with check (tenant_id = nullif(current_setting('signalbox.tenant', true), ''));
-grant select, insert, update on signalbox.hold to signalbox_app, signalbox_run;
-
 create function signalbox.has_open_hold(p_run text) returns boolean
 language plpgsql as $$
 begin
@@ -210,6 +170,19 @@ begin
   return v_hold;
 end $$;
 
+-- The run ends: nobody is asked any more. In the transaction that ends it.
+create function signalbox.withdraw_holds(p_run signalbox.run) returns void
+language plpgsql as $$
+declare
+  v_hold text;
+begin
+  for v_hold in
+    select h.id from signalbox.hold h where h.run_id = p_run.id and h.state = 'open' order by h.id for update
+  loop
+    perform signalbox.close_hold(v_hold, 'withdrawn', null, null, null);
+  end loop;
+end $$;
+
 -- Locks what a change of this hold needs, and answers the hold as it is then; null when there is none.
 create function signalbox.lock_hold(p_hold text) returns signalbox.hold
 language plpgsql as $$
@@ -233,7 +206,8 @@ begin
                            'sequence', signalbox.newest(p_hold.conversation_id));
 end $$;
 
--- Decides, and wakes the run when nothing else keeps it. A second decision changes nothing: the first one stands.
+-- Decides, and wakes the run when nothing else keeps it. A second decision changes nothing: the first one stands. What
+-- is overdue is decided no more, whether or not a sweep has been there: it expires here.
 create function signalbox.decide_hold(p_tenant text, p_user text, p_hold text, p_actor text, p_decision text,
                                       p_response jsonb, p_digest text) returns json
 language plpgsql as $$
@@ -252,6 +226,9 @@ begin
       '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
       || ',"why":"already decided"}');
     return signalbox.hold_changed(v_hold, 'already_decided', false);
+  elsif v_hold.state = 'open' and v_hold.expires_at <= signalbox.clock() then
+    v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
+    return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
   elsif v_hold.state <> 'open' then
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
@@ -272,85 +249,4 @@ begin
   end if;
   v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
   return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
-end $$;
-
--- The run ends: nobody is asked any more. In the transaction that ends it.
-create or replace function signalbox.withdraw_holds(p_run signalbox.run) returns void
-language plpgsql as $$
-declare
-  v_hold text;
-begin
-  for v_hold in
-    select h.id from signalbox.hold h where h.run_id = p_run.id and h.state = 'open' order by h.id for update
-  loop
-    perform signalbox.close_hold(v_hold, 'withdrawn', null, null, null);
-  end loop;
-end $$;
-
--- Makes the process owner of the conversation's active run. The ownership row is locked exclusively. A takeover begins
--- with the open calls of earlier generations: those of a dead gate are closed here. Null when nothing is to be owned.
-create or replace function signalbox.take(p_conversation text, p_process integer, p_cause text) returns json
-language plpgsql as $$
-declare
-  v_generation bigint;
-  v_run signalbox.run;
-  v_again boolean;
-begin
-  select r.* into v_run from signalbox.run r
-  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'finalizing') for update;
-  if not found then
-    return null;
-  end if;
-  v_again := v_run.generation is not null;
-  if v_again then
-    perform signalbox.close_lost_calls(v_run);
-    perform signalbox.withdraw_proposals(v_run.id);
-  end if;
-  update signalbox.ownership
-  set generation = generation + 1, owner = p_process, runtime = v_run.runtime, ready_at = null
-  where conversation_id = p_conversation
-  returning generation into strict v_generation;
-  update signalbox.run
-  set state = case v_run.state when 'finalizing' then 'finalizing' else 'running' end,
-      generation = v_generation, owner = p_process, started_at = coalesce(started_at, signalbox.clock()),
-      attempt = case p_cause when 'ready' then greatest(attempt, 1) else attempt + 1 end
-  where id = v_run.id
-  returning * into v_run;
-  perform signalbox.note_taken(v_run, p_cause);
-  -- For its owner the wall clock stood while the run waited.
-  v_run.started_at := v_run.started_at + make_interval(secs => v_run.suspended_ms / 1000.0);
-  return signalbox.claim_facts(v_run, p_cause, v_again);
-end $$;
-
-create function signalbox.refused(p_why text) returns json
-language sql immutable
-return json_build_object('code', 'command_refused', 'detail', p_why);
-
--- The run an operator means, locked together with its ownership; null for what the viewer may not see.
-create function signalbox.lock_run(p_tenant text, p_user text, p_run text) returns signalbox.run
-language plpgsql as $$
-declare
-  v_run signalbox.run;
-begin
-  perform set_config('signalbox.tenant', p_tenant, true);
-  select r.* into v_run from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
-  where r.id = p_run and r.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
-  if not found then
-    return null;
-  end if;
-  perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
-  select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
-  return v_run;
-end $$;
-
--- Whether a call of the run is outside at a gate that lives; of those with an effect only, if so asked.
-create function signalbox.has_live_call(p_run text, p_effects_only boolean) returns boolean
-language plpgsql as $$
-begin
-  return exists (select from signalbox.tool_call t where t.run_id = p_run and t.state = 'executing'
-                   and (not p_effects_only or t.effect in ('write', 'irreversible'))
-                   and signalbox.process_lives(t.process))
-      or (not p_effects_only and exists (
-            select from signalbox.model_call m where m.run_id = p_run and m.state = 'executing'
-              and signalbox.process_lives(m.process)));
 end $$;

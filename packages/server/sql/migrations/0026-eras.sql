@@ -1,15 +1,4 @@
--- What processes tell each other: what the workers of each supervisor can run, and which providers its gates reach.
-
-create table signalbox.process_offer (
-  incarnation integer primary key references signalbox.process on delete cascade,
-  runtimes    jsonb not null,
-  providers   jsonb not null,
-  told_at     timestamptz not null default signalbox.clock()
-) with (fillfactor = 70);
-alter table signalbox.process_offer enable row level security;
-alter table signalbox.process_offer force row level security;
-create policy run_side on signalbox.process_offer to signalbox_run using (true) with check (true);
-grant select, insert, update, delete on signalbox.process_offer to signalbox_run;
+-- What processes tell each other, and incarnations of the store.
 
 create function signalbox.tell_offers(p_process integer, p_runtimes jsonb, p_providers jsonb) returns void
 language plpgsql as $$
@@ -32,35 +21,6 @@ begin atomic
   where p.dead_at is null and p.lease_until > signalbox.clock() and p.incarnation is distinct from p_but
   order by p.incarnation;
 end;
-
--- Incarnations of the store. What the store was when it was last opened stands in one row; when it is found to be
--- something else (a promoted standby, a restored or copied one), or somebody says so, a new era opens before anything is
--- claimed or decided: no earlier process, token or number is valid in it.
-create table signalbox.store_identity (
-  singleton         boolean primary key default true check (singleton),
-  system_identifier text,
-  timeline          integer not null,
-  -- Of the embedded store: host, device and inode of its directory.
-  place             text,
-  era               integer not null default 1
-);
-create table signalbox.era (
-  number    integer primary key,
-  cause     text not null,
-  -- The last sign of life before: what happened between the two is not known.
-  since     timestamptz not null,
-  opened_at timestamptz not null default signalbox.clock()
-);
-alter table signalbox.store_identity enable row level security;
-alter table signalbox.store_identity force row level security;
-create policy run_side on signalbox.store_identity to signalbox_run using (true) with check (true);
-create policy everybody on signalbox.store_identity for select to signalbox_app using (true);
-alter table signalbox.era enable row level security;
-alter table signalbox.era force row level security;
-create policy run_side on signalbox.era to signalbox_run using (true) with check (true);
-grant select, insert, update on signalbox.store_identity, signalbox.era to signalbox_run;
-grant select on signalbox.store_identity to signalbox_app;
-grant update on sequence signalbox.incarnation to signalbox_run;
 
 create function signalbox.system_identifier() returns text
 language plpgsql stable as $$
@@ -90,7 +50,7 @@ begin
   return not exists (select from signalbox.store_identity s where s.timeline <> signalbox.store_timeline());
 end $$;
 
--- As before, and only while the store is the one that the process was registered in.
+-- Whether a process may act: it was not declared dead, and the store is the one that it was registered in.
 create or replace function signalbox.process_lives(p_process integer) returns boolean
 language plpgsql as $$
 begin
@@ -105,6 +65,22 @@ begin
   set heartbeat_at = signalbox.clock(), lease_until = signalbox.clock() + make_interval(secs => p_lease_ms / 1000.0)
   where incarnation = p_process and dead_at is null and signalbox.store_stands();
   return found;
+end $$;
+
+-- Approvals that were given and whose run has not ended: nobody knows whether what they allowed was carried out.
+create function signalbox.ask_again() returns void
+language plpgsql as $$
+begin
+  if to_regclass('signalbox.hold') is null then
+    return;
+  end if;
+  execute $sql$
+    update signalbox.hold h
+    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
+    from signalbox.run r
+    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
+      and r.state in ('admitted', 'running', 'suspended')
+  $sql$;
 end $$;
 
 -- Opens the next era in one transaction. Slots are gone, so no token means anything; every generation jumps further
@@ -145,22 +121,6 @@ begin
       || ',"until":' || signalbox.quoted(signalbox.rfc3339(signalbox.clock())) || '}');
   end loop;
   return v_era;
-end $$;
-
--- Approvals that were given and whose run has not ended: nobody knows whether what they allowed was carried out.
-create function signalbox.ask_again() returns void
-language plpgsql as $$
-begin
-  if to_regclass('signalbox.hold') is null then
-    return;
-  end if;
-  execute $sql$
-    update signalbox.hold h
-    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
-    from signalbox.run r
-    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
-      and r.state in ('admitted', 'running', 'suspended')
-  $sql$;
 end $$;
 
 -- At every start and registration, and when a session was lost. Answers the era, having opened one when the store is not what it was.

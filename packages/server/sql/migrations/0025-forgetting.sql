@@ -1,117 +1,133 @@
--- Agents that change, and conversations that are put away, found again and deleted.
+-- What the record forgets, and when. Events go per conversation, oldest first; the texts of an answer's parts go as
+-- soon as its closing row has the whole; keys and slots go by age; what was said in a deleted conversation goes as soon
+-- as nothing of it is active. Every function takes a bounded batch and answers how much it did; less than the bound
+-- means that nothing is left for now. No batch waits for a row that somebody holds.
 
-alter table signalbox.agent add column disabled_at timestamptz;
+-- True for one of all the processes that ask within `p_every_ms`.
+create function signalbox.begin_upkeep(p_every_ms bigint) returns boolean
+language plpgsql as $$
+begin
+  insert into signalbox.upkeep default values on conflict do nothing;
+  update signalbox.upkeep set next_at = signalbox.clock() + make_interval(secs => p_every_ms / 1000.0)
+  where next_at <= signalbox.clock();
+  return found;
+end $$;
 
--- `delete_requested_at`: takes no message any more. `deleted_at`: does not exist for requests. `erased_at`: nothing of
--- what was said is left.
-alter table signalbox.conversation
-  add column archived_at timestamptz,
-  add column delete_requested_at timestamptz,
-  add column deleted_at timestamptz,
-  add column erased_at timestamptz,
-  add constraint conversation_deleted check (
-    (deleted_at is null or delete_requested_at is not null) and (erased_at is null or deleted_at is not null));
-create index conversation_listed on signalbox.conversation (tenant_id, id) where archived_at is null;
-create index conversation_archived on signalbox.conversation (tenant_id, id) where archived_at is not null;
-create index conversation_by_agent on signalbox.conversation (tenant_id, agent_id, id);
-create index conversation_leaving on signalbox.conversation (id)
-  where delete_requested_at is not null and erased_at is null;
-
--- Whatever a request asks, a deleted conversation is not there, nor what is read through it.
-create policy not_deleted on signalbox.conversation as restrictive for select to signalbox_app
-  using (deleted_at is null);
-
-grant update on signalbox.message to signalbox_run;
-grant delete on signalbox.event to signalbox_run;
-
--- A run is let in by the table itself, whichever statement brings it. A message takes a conversation out of the archive.
-create function signalbox.accept_run() returns trigger
+-- Empties the parts of items that a later row closed whole. The row stays: its sequence keeps its place, and a part
+-- that says nothing from the beginning is harmless to every reader.
+create function signalbox.empty_parts(p_limit integer) returns integer
 language plpgsql as $$
 declare
-  v_deleting timestamptz;
-  v_archived timestamptz;
+  v_run record;
+  v_last bigint;
+  v_count integer;
+  v_done integer := 0;
 begin
-  select c.delete_requested_at, c.archived_at into v_deleting, v_archived
-  from signalbox.conversation c where c.id = new.conversation_id;
-  if v_deleting is not null then
-    raise exception using errcode = 'SB001', message = 'conversation_deleting';
-  end if;
-  if exists (select from signalbox.agent a where a.id = new.agent_id and a.disabled_at is not null) then
-    raise exception using errcode = 'SB001', message = 'agent_disabled';
-  end if;
-  if v_archived is not null then
-    update signalbox.conversation set archived_at = null where id = new.conversation_id;
-    perform signalbox.audit(new.tenant_id, 'conversation_changed', new.actor, new.conversation_id, new.id, null,
-      '{"archived":false}');
-  end if;
-  return new;
-end $$;
-create trigger run_accepted before insert on signalbox.run for each row execute function signalbox.accept_run();
-
--- What is searched: the words of a text and the tenant as a word of its own, which no text can hold, so that one index
--- leads to the matches of one tenant without passing those of others.
-create function signalbox.search_vector(p_tenant text, p_text text) returns tsvector
-language sql immutable parallel safe
-return to_tsvector('simple'::regconfig, left(p_text, 100000)) || array_to_tsvector(array[chr(1) || p_tenant]);
-
-create index message_search on signalbox.message using gin (signalbox.search_vector(tenant_id, text));
-create index conversation_search on signalbox.conversation using gin (signalbox.search_vector(tenant_id, title))
-  where title is not null;
-
--- Every word of the text as the beginning of a word; null when it has none.
-create function signalbox.search_query(p_tenant text, p_text text) returns tsquery
-language sql stable parallel safe
-return (
-  select (string_agg('''' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || ''':*', ' & ')
-          || ' & ''' || chr(1) || replace(replace(p_tenant, '\', '\\'), '''', '''''') || '''')::tsquery
-  from unnest(to_tsvector('simple'::regconfig, p_text)) as word);
-
--- A page of conversations whose title or messages have all these words. Few matches are looked up and sorted; of many,
--- the next conversations are tried one by one, which is quick because many match. The caller bounds the statement.
--- Called as `signalbox_run`: under a tenant's policy the index could not be used, so the tenant stands in each condition.
-create function signalbox.find_conversations(
-  p_tenant text, p_user text, p_archived boolean, p_agent text, p_text text, p_after text, p_descending boolean,
-  p_limit integer) returns text[]
-language plpgsql stable as $$
-declare
-  v_few constant integer := 5000;
-  v_query tsquery := signalbox.search_query(p_tenant, p_text);
-  v_few_ids text[];
-  v_found text[] := '{}';
-  v_id text;
-begin
-  if v_query is null then
-    return v_found;
-  end if;
-  v_few_ids := array(
-    (select m.conversation_id from signalbox.message m
-     where m.tenant_id = p_tenant and signalbox.search_vector(m.tenant_id, m.text) @@ v_query limit v_few)
-    union all
-    (select c.id from signalbox.conversation c
-     where c.tenant_id = p_tenant and c.title is not null
-       and signalbox.search_vector(c.tenant_id, c.title) @@ v_query limit v_few));
-  -- Planned anew for what is asked, in the direction of an index.
-  for v_id in execute format(
-    'select c.id from signalbox.conversation c
-     where c.tenant_id = $1 and c.deleted_at is null
-       and ($2 is null or c.participant = $2)
-       and ($3 is null or (c.archived_at is not null) = $3)
-       and ($4 is null or c.agent_id = $4)
-       and ($5 is null or c.id %s $5)
-       and ($6 or c.id = any ($7))
-     order by c.id %s', case when p_descending then '<' else '>' end, case when p_descending then 'desc' else 'asc' end)
-    using p_tenant, p_user, p_archived, p_agent, p_after, cardinality(v_few_ids) >= v_few, v_few_ids
+  for v_run in
+    select r.id, r.conversation_id, r.cursor from signalbox.run r
+    where r.log_kept = 'whole' and r.finished_at is not null
+    order by r.finished_at limit p_limit
+    for update skip locked
   loop
-    if cardinality(v_few_ids) < v_few
-       or exists (select from signalbox.conversation c
-                  where c.id = v_id and signalbox.search_vector(c.tenant_id, c.title) @@ v_query)
-       or exists (select from signalbox.message m
-                  where m.conversation_id = v_id and signalbox.search_vector(m.tenant_id, m.text) @@ v_query) then
-      v_found := v_found || v_id;
-      exit when cardinality(v_found) >= p_limit;
-    end if;
+    select e.sequence into v_last from signalbox.event e where e.run_id = v_run.id and e.type = 'run.finished';
+    with closed as materialized (
+      select e.item_id, max(e.sequence) as sequence from signalbox.event e
+      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
+        and e.run_id = v_run.id and e.type in ('text.completed', 'thinking.completed', 'text.retracted')
+      group by e.item_id
+    ), part as materialized (
+      select e.sequence from signalbox.event e
+      join closed on closed.item_id = e.item_id and closed.sequence > e.sequence
+      where e.conversation_id = v_run.conversation_id and e.sequence > v_run.cursor and e.sequence < v_last
+        and e.run_id = v_run.id and e.type in ('text.delta', 'thinking.delta')
+        and e.data <> '{"offset":0,"text":""}'
+      order by e.sequence limit p_limit - v_done
+    )
+    update signalbox.event e set data = '{"offset":0,"text":""}'
+    from part where e.conversation_id = v_run.conversation_id and e.sequence = part.sequence;
+    get diagnostics v_count = row_count;
+    v_done := v_done + v_count;
+    exit when v_done >= p_limit;
+    update signalbox.run set log_kept = 'closed' where id = v_run.id;
+    v_done := v_done + 1;
+    exit when v_done >= p_limit;
   end loop;
-  return v_found;
+  return v_done;
+end $$;
+
+-- Removes the events of runs that ended longer ago than `p_age_ms`, up to where the oldest run that is kept begins.
+create function signalbox.expire_events(p_age_ms bigint, p_limit integer) returns integer
+language plpgsql as $$
+declare
+  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
+  v_run record;
+  v_place record;
+  v_keep bigint;
+  v_to bigint;
+  v_count integer;
+  v_done integer := 0;
+begin
+  for v_run in
+    select r.id, r.conversation_id from signalbox.run r
+    where r.log_kept <> 'gone' and r.finished_at < v_cutoff
+    order by r.finished_at limit p_limit
+    for update skip locked
+  loop
+    select c.kept_sequence, c.last_sequence into v_place from signalbox.conversation c
+    where c.id = v_run.conversation_id
+    for update skip locked;
+    continue when not found;
+    select coalesce(min(r.cursor), v_place.last_sequence) into v_keep from signalbox.run r
+    where r.conversation_id = v_run.conversation_id and (r.finished_at is null or r.finished_at >= v_cutoff);
+    v_to := least(v_keep, v_place.kept_sequence + p_limit - v_done);
+    if v_to > v_place.kept_sequence then
+      update signalbox.conversation set kept_sequence = v_to where id = v_run.conversation_id;
+      delete from signalbox.event e where e.conversation_id = v_run.conversation_id and e.sequence < v_to;
+      get diagnostics v_count = row_count;
+      v_done := v_done + v_count;
+    end if;
+    if v_to < v_keep then
+      return p_limit;
+    end if;
+    update signalbox.run set log_kept = 'gone' where id = v_run.id;
+    v_done := v_done + 1;
+    exit when v_done >= p_limit;
+  end loop;
+  return v_done;
+end $$;
+
+create function signalbox.prune_keys(p_age_ms bigint, p_limit integer) returns integer
+language plpgsql as $$
+declare
+  v_count integer;
+begin
+  delete from signalbox.idempotency i
+  using (
+    select k.tenant_id, k.key from signalbox.idempotency k
+    where k.created_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    order by k.created_at limit p_limit
+    for update skip locked) as old
+  where i.tenant_id = old.tenant_id and i.key = old.key;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;
+
+-- A slot that is bound to nothing says nothing; when its engine is used again, binding makes it anew.
+create function signalbox.prune_slots(p_age_ms bigint, p_limit integer) returns integer
+language plpgsql as $$
+declare
+  v_cutoff timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
+  v_count integer;
+begin
+  delete from signalbox.slot s
+  using (
+    select u.token_hash from signalbox.slot u
+    where u.created_at < v_cutoff and u.run_id is null and (u.bound_at is null or u.bound_at < v_cutoff)
+    order by u.created_at limit p_limit
+    for update skip locked) as unused
+  where s.token_hash = unused.token_hash;
+  get diagnostics v_count = row_count;
+  return v_count;
 end $$;
 
 -- Makes the tombstone once nothing is active, nothing waits and no call is open. Called with the ownership row locked
