@@ -218,10 +218,12 @@ describe("queries", () => {
           .map(({ name }) => `${path}?${name}=${text}${path === "/v1/events" ? "&follow=false" : ""}`),
       );
       expect(asked.length).toBeGreaterThan(15);
+      const broken: string[] = [];
       for (const path of asked) {
         const { status } = await world.ask(path, { key });
-        expect([200, 400, 404], path).toContain(status);
+        if (![200, 400, 404].includes(status)) broken.push(`${status} ${path}`);
       }
+      expect(broken).toEqual([]);
     },
   );
 
