@@ -20,6 +20,8 @@ export interface BenchOptions {
   /** Measured runs, and runs before them that are thrown away; `null`: as many as the bar asks for. */
   readonly runCount: number | null;
   readonly warmUpCount: number | null;
+  /** Only whether everything works: as little as there can be of everything, and no number to be believed. */
+  readonly smoke: boolean;
   /** Whether the case of this id was asked for. */
   readonly wants: (id: string) => boolean;
   /** Says what is going on; never on standard output. */

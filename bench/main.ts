@@ -7,13 +7,17 @@ import type { BarResult, BenchOptions } from "./bar.ts";
 import { BARS } from "./registry.ts";
 import { toJson, toTable } from "./report.ts";
 
-const USAGE = `npm run bench -- [options]
+const USAGE = `npm run bench -- [BAR…] [options]
 
-  --only ID[,ID…]   P-1, P-11, or one case such as P-1/langgraph/300ms; default: everything
+  BAR               P-1, P-11, or one case such as P-1/langgraph/300ms; default: everything
+  --only ID[,ID…]   the same
   --runs N          measured runs of each case, instead of its own number
   --warm-up N       runs before them
+  --smoke           as little as there can be of everything: only whether it works
   --json            print [{id, value, unit, bar, holds, n, note}] (with npm run --silent, nothing else is printed)
 `;
+
+const SMOKE_COUNT = 1;
 
 class UsageError extends Error {
   override readonly name = "UsageError";
@@ -23,15 +27,16 @@ const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 
 async function main(): Promise<void> {
-  const { values } = parseCommand();
+  const { values, positionals } = parseCommand();
   if (values.help === true) {
     process.stdout.write(USAGE);
     return;
   }
-  const wants = wantedOf(values.only);
+  const wants = wantedOf([...positionals, ...(values.only?.split(",") ?? [])].map((name) => name.trim()));
   const options: BenchOptions = {
-    runCount: countOf(values.runs, "--runs"),
-    warmUpCount: countOf(values["warm-up"], "--warm-up"),
+    runCount: countOf(values.runs, "--runs") ?? (values.smoke === true ? SMOKE_COUNT : null),
+    warmUpCount: countOf(values["warm-up"], "--warm-up") ?? (values.smoke === true ? SMOKE_COUNT : null),
+    smoke: values.smoke === true,
     wants,
     say: (text) => process.stderr.write(`${text}\n`),
     interrupted: interrupted.signal,
@@ -48,10 +53,12 @@ async function main(): Promise<void> {
 function parseCommand() {
   try {
     return parseArgs({
+      allowPositionals: true,
       options: {
         only: { type: "string" },
         runs: { type: "string" },
         "warm-up": { type: "string" },
+        smoke: { type: "boolean" },
         json: { type: "boolean" },
         help: { type: "boolean" },
       },
@@ -62,9 +69,8 @@ function parseCommand() {
   }
 }
 
-function wantedOf(only: string | undefined): (id: string) => boolean {
-  if (only === undefined) return () => true;
-  const names = only.split(",").map((name) => name.trim());
+function wantedOf(names: readonly string[]): (id: string) => boolean {
+  if (names.length === 0) return () => true;
   const covers = (name: string, id: string): boolean => id === name || id.startsWith(`${name}/`);
   const known = BARS.flatMap((bar) => bar.cases);
   for (const name of names) {

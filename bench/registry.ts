@@ -2,7 +2,10 @@
 import type { Bar } from "./bar.ts";
 import { firstToken } from "./p-1/bar.ts";
 import { start } from "./p-11/bar.ts";
+import { throughput } from "./p-3/bar.ts";
 import { takeover } from "./p-5/bar.ts";
+import { toolGateCost } from "./p-6/bar.ts";
+import { modelGateCost } from "./p-7/bar.ts";
 import { parked } from "./p-9/bar.ts";
 
-export const BARS: readonly Bar[] = [firstToken, takeover, parked, start];
+export const BARS: readonly Bar[] = [firstToken, throughput, takeover, toolGateCost, modelGateCost, parked, start];

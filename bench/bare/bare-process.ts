@@ -18,7 +18,7 @@ export interface BareRun {
   readonly text: string;
 }
 
-export type BareAnswer = { readonly run: BareRun } | { readonly problem: string };
+export type BareAnswer = { readonly conversation: string } & ({ readonly run: BareRun } | { readonly problem: string });
 
 /** Modules beside this one that call `serveBare`. */
 const ENGINES = {
@@ -33,6 +33,7 @@ const ANSWERS_WITHIN_MS = 120_000;
 export class BareProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #gone: Promise<never>;
+  readonly #waiting = new Map<string, (answer: BareAnswer) => void>();
 
   constructor(engine: keyof typeof ENGINES, environment: Readonly<Record<string, string>>) {
     this.#child = fork(fileURLToPath(new URL(ENGINES[engine], import.meta.url)), [], {
@@ -43,6 +44,10 @@ export class BareProcess implements AsyncDisposable {
     this.#gone = once(this.#child, "exit").then(() => {
       throw new Error("the bare engine's process ended");
     });
+    // Only `serveBare` writes to this channel.
+    this.#child.on("message", (answer: BareAnswer) => this.#waiting.get(answer.conversation)?.(answer));
+    // An order to a process that has ended; its end is what is reported.
+    this.#child.on("error", () => undefined);
     // Whoever waits for a run sees it; afterwards the end is expected.
     this.#gone.catch(() => undefined);
   }
@@ -51,14 +56,20 @@ export class BareProcess implements AsyncDisposable {
     return this.#child.pid ?? 0;
   }
 
-  /** One run. Never two at once. */
+  /** One run. Only the chat graph can do several at once, each in a conversation of its own. */
   async run(order: BareOrder): Promise<BareRun> {
-    const answered = once(this.#child, "message", { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) });
-    this.#child.send(order);
-    // Only `serveBare` writes to this channel.
-    const [answer] = (await Promise.race([answered, this.#gone])) as [BareAnswer];
-    if ("problem" in answer) throw new Error(`the bare engine failed: ${answer.problem}`);
-    return answer.run;
+    const waiting = Promise.withResolvers<BareAnswer>();
+    this.#waiting.set(order.conversation, waiting.resolve);
+    const late = setTimeout(() => waiting.reject(new Error("the bare engine did not answer")), ANSWERS_WITHIN_MS);
+    try {
+      this.#child.send(order);
+      const answer = await Promise.race([waiting.promise, this.#gone]);
+      if ("problem" in answer) throw new Error(`the bare engine failed: ${answer.problem}`);
+      return answer.run;
+    } finally {
+      clearTimeout(late);
+      this.#waiting.delete(order.conversation);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,4 @@
-/** The other end of a bare engine's channel: runs what it is asked, one after the other, and takes the times. */
+/** The other end of a bare engine's channel: runs what it is asked and takes the times. */
 import type { BareAnswer, BareOrder, BareRun } from "./bare-process.ts";
 
 /** Runs the engine once and calls `onToken` for each piece of text as it comes. */
@@ -7,8 +7,8 @@ export type BareEngine = (order: BareOrder, onToken: (text: string) => void) => 
 export function serveBare(engine: BareEngine, leave: () => Promise<void> = () => Promise.resolve()): void {
   process.on("message", (order: BareOrder) => {
     timed(engine, order).then(
-      (run) => answer({ run }),
-      (thrown: unknown) => answer({ problem: String(thrown) }),
+      (run) => answer({ conversation: order.conversation, run }),
+      (thrown: unknown) => answer({ conversation: order.conversation, problem: String(thrown) }),
     );
   });
   process.once("disconnect", () => {

@@ -1,9 +1,9 @@
 /** Starts the gates as a process of their own on a database of their own. */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../packages/server/src/database/open-database.ts";
-import { cpuMsOf } from "../stage/cpu.ts";
+import { cpuMsOf, postgresPids } from "../stage/cpu.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 
 export interface ProposedCalls {
@@ -56,21 +56,4 @@ export async function startGateProcess(options: GateProcessOptions): Promise<Gat
     databaseCpuMs: () => cpuMsOf(postgresPids(folder)),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
-}
-
-/** The server of this data folder and its children. */
-function postgresPids(folder: string): readonly number[] {
-  const parents = new Map<number, number>();
-  let server = 0;
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-      if (command.includes(folder) && command.includes("postgres")) server = Number(pid);
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return [server, ...[...parents].filter(([, parent]) => parent === server && server !== 0).map(([pid]) => pid)];
 }

@@ -20,9 +20,13 @@ export class MeasuredProcess implements AsyncDisposable {
     this.up = up;
   }
 
-  /** `main` is a module beside this one, `./…-main.ts`, that calls `serveOrders`. */
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** `main` is a module, seen from this one, that calls `serveOrders`. */
   static async start(
-    main: `./${string}-main.ts`,
+    main: `${"." | ".."}/${string}-main.ts`,
     environment: Readonly<Record<string, string>>,
   ): Promise<MeasuredProcess> {
     const child = fork(fileURLToPath(new URL(main, import.meta.url)), [], {

@@ -1,7 +1,7 @@
 /** P-1: the first token through the platform, against the bare engine on the same double in the same run. */
 import type { Bar, BarResult, BenchOptions } from "../bar.ts";
 import { BareProcess } from "../bare/bare-process.ts";
-import { INSTRUCTIONS, MAX_OUTPUT_TOKENS, MODEL, openStage, type Stage } from "../stage/stage.ts";
+import { bareEnvironment, openStage } from "../stage/stage.ts";
 import { StreamClient } from "../stage/stream-client.ts";
 import { CLAUDE_CASES, measureCold, measureWarm } from "./claude.ts";
 import { LANGGRAPH_CASES, measureLanggraph } from "./langgraph.ts";
@@ -39,13 +39,4 @@ async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
     await using bare = new BareProcess("query", { ...bareEnvironment(stage), BARE_WARM: warm });
     yield await run({ runtime: "claude_sdk", stage, client, bare, options });
   }
-}
-
-function bareEnvironment(stage: Stage): Readonly<Record<string, string>> {
-  return {
-    BARE_MODEL_URL: stage.double.url,
-    BARE_MODEL: MODEL,
-    BARE_INSTRUCTIONS: INSTRUCTIONS,
-    BARE_MAX_TOKENS: String(MAX_OUTPUT_TOKENS),
-  };
 }

@@ -1,5 +1,5 @@
 /** CPU time of processes, from the system: the measure that other work on the machine disturbs least. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 const TICK_MS = 10;
 const USER_TICKS = 11;
@@ -19,4 +19,21 @@ function cpuMsOfOne(pid: number): number {
   } catch {
     return 0;
   }
+}
+
+/** The database server of this data folder and its children. */
+export function postgresPids(folder: string): readonly number[] {
+  const parents = new Map<number, number>();
+  let server = 0;
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
+      if (command.includes(folder) && command.includes("postgres")) server = Number(pid);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return [server, ...[...parents].filter(([, parent]) => parent === server && server !== 0).map(([pid]) => pid)];
 }

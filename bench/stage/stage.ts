@@ -10,11 +10,12 @@ import { startSimProcess, type SimProcess } from "@signalbox/testkit";
 import { openDatabase } from "../../packages/server/src/database/open-database.ts";
 import { issueKey, platformFacts, serve, startWorkerProcess } from "../../tests/setup/real-processes.ts";
 import { until } from "../../tests/setup/until.ts";
+import { cpuMsOf, postgresPids } from "./cpu.ts";
 
 const RUNTIME_WAIT_MS = 60_000;
-export const MODEL = "sim/bench";
-export const INSTRUCTIONS = "Answer.";
-export const MAX_OUTPUT_TOKENS = 8_192;
+const MODEL = "sim/bench";
+const INSTRUCTIONS = "Answer.";
+const MAX_OUTPUT_TOKENS = 8_192;
 
 export interface Stage extends AsyncDisposable {
   readonly double: SimProcess;
@@ -26,12 +27,23 @@ export interface Stage extends AsyncDisposable {
   readonly databaseLog: string;
   /** The platform and its workers. */
   readonly pids: readonly number[];
+  readonly platformPid: number;
+  /** CPU time of every process of the database so far. */
+  databaseCpuMs(): number;
   /** An agent on `runtime`, made when it is first asked for. */
   agent(runtime: string): Promise<string>;
   newConversation(runtime: string): Promise<string>;
 }
 
-export async function openStage(runtimes: readonly string[]): Promise<Stage> {
+export interface StageOptions {
+  /** Steps a worker takes at once; its own default unless said otherwise. */
+  readonly room?: number;
+  /** As on the command line of the double. */
+  readonly double?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export async function openStage(runtimes: readonly string[], options: StageOptions = {}): Promise<Stage> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), "sbx-bench-"));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -39,13 +51,13 @@ export async function openStage(runtimes: readonly string[]): Promise<Stage> {
   chmodSync(folder, 0o755);
   const database = stack.use(await openDatabase({ dataDir: join(folder, "data") }));
   const databaseUrl = urlOf(database.pgConfig);
-  const double = stack.use(await startSimProcess());
-  const facts = stack.use(platformFacts({ databaseUrl, simUrl: double.url }));
+  const double = stack.use(await startSimProcess(options.double));
+  const facts = stack.use(platformFacts({ databaseUrl, simUrl: double.url, environment: options.environment ?? {} }));
   const apiKey = await issueKey(facts);
   const served = await serve(facts);
   const platform = stack.use(served.process);
   const workers = runtimes.map((runtime) =>
-    stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime })),
+    stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime, words: roomWords(options) })),
   );
   const client = new Signalbox({ url: served.url, apiKey });
   await until("every runtime", () => allAvailable(client, runtimes), RUNTIME_WAIT_MS);
@@ -64,10 +76,16 @@ export async function openStage(runtimes: readonly string[]): Promise<Stage> {
     databaseUrl,
     databaseLog: join(folder, "data", "postgres.run", "postgres.log"),
     pids: [platform, ...workers].flatMap(({ child }) => (child.pid === undefined ? [] : [child.pid])),
+    platformPid: platform.child.pid ?? 0,
+    databaseCpuMs: () => cpuMsOf(postgresPids(folder)),
     agent,
     newConversation: async (runtime) => (await client.conversations.create({ agent: await agent(runtime) })).id,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+function roomWords({ room }: StageOptions): readonly string[] {
+  return room === undefined ? [] : ["--room", String(room)];
 }
 
 async function makeAgent(client: Signalbox, runtime: string): Promise<string> {
@@ -91,4 +109,14 @@ function urlOf(config: Awaited<ReturnType<typeof openDatabase>>["pgConfig"]): st
   if ("connectionString" in config) return config.connectionString;
   const { host, port, user, database } = config;
   return `postgresql:///${database}?host=${encodeURIComponent(host)}&port=${port}&user=${user}`;
+}
+
+/** What a bare engine is told, so that it asks the model what the platform asks. */
+export function bareEnvironment(stage: Stage): Readonly<Record<string, string>> {
+  return {
+    BARE_MODEL_URL: stage.double.url,
+    BARE_MODEL: MODEL,
+    BARE_INSTRUCTIONS: INSTRUCTIONS,
+    BARE_MAX_TOKENS: String(MAX_OUTPUT_TOKENS),
+  };
 }

@@ -155,10 +155,15 @@ export async function serve(facts: PlatformFacts, options: ServeOptions = {}): P
 
 export function startWorkerProcess(
   facts: PlatformFacts,
-  options: { readonly gatesUrl: string; readonly runtime: string; readonly binary?: string },
+  options: {
+    readonly gatesUrl: string;
+    readonly runtime: string;
+    readonly binary?: string;
+    readonly words?: readonly string[];
+  },
 ): RealProcess {
   return new RealProcess(
-    ["worker", "--runtime", options.runtime, "--platform", options.gatesUrl],
+    ["worker", "--runtime", options.runtime, "--platform", options.gatesUrl, ...(options.words ?? [])],
     { SIGNALBOX_JOIN_TOKEN: facts.joinToken },
     options.binary,
   );
