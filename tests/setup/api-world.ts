@@ -1,14 +1,7 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
 import { makeId, uuidV7Bytes, type HoldKind, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
-import {
-  createAdmission,
-  createOperators,
-  LIMITS,
-  type LiveSubscription,
-  type Log,
-  type Ownership,
-} from "@signalbox/core";
+import { createAdmission, LIMITS, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import pg from "pg";
@@ -266,7 +259,7 @@ function servicesOf(parts: {
     }),
     admissionLimits: LIMITS,
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
-    operators: createOperators({ record: record.operators, live: record.live }),
+    commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],

@@ -59,7 +59,7 @@ export class Holds {
    */
   decide(id: string, decision: DecideHold): Promise<DecidedHold> {
     const path = `/v1/holds/${encodeURIComponent(id)}/decision`;
-    return this.#transport.json({ method: "POST", path, body: decision, repeatable: true }, (body) =>
+    return this.#transport.json({ method: "POST", path, body: decision, idempotencyKey: crypto.randomUUID() }, (body) =>
       decidedHoldSchema.parse(body),
     );
   }
@@ -75,8 +75,9 @@ export class StopList {
 
   /** One that stands already is answered as it is. Errors: `not_found` (nothing of that id). */
   create(stop: NewStop): Promise<Stop> {
-    return this.#transport.json({ method: "POST", path: "/v1/stops", body: stop, repeatable: true }, (body) =>
-      stopSchema.parse(body),
+    return this.#transport.json(
+      { method: "POST", path: "/v1/stops", body: stop, idempotencyKey: crypto.randomUUID() },
+      (body) => stopSchema.parse(body),
     );
   }
 
@@ -96,7 +97,9 @@ export class StopList {
   /** Errors: `not_found`. */
   lift(id: string): Promise<Stop> {
     const path = `/v1/stops/${encodeURIComponent(id)}/lift`;
-    return this.#transport.json({ method: "POST", path, repeatable: true }, (body) => stopSchema.parse(body));
+    return this.#transport.json({ method: "POST", path, idempotencyKey: crypto.randomUUID() }, (body) =>
+      stopSchema.parse(body),
+    );
   }
 }
 
@@ -156,7 +159,7 @@ export class OperatedRuns {
 
   #command(id: string, verb: string, body?: object): Promise<Run> {
     const path = pathOf(id, verb);
-    const request = { method: "POST", path, repeatable: true } as const;
+    const request = { method: "POST", path, idempotencyKey: crypto.randomUUID() } as const;
     return this.#transport.json(body === undefined ? request : { ...request, body }, (answer) =>
       runSchema.parse(answer),
     );

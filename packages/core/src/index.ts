@@ -1,5 +1,5 @@
 export { createOperators, type OperatorFlow, type OperatorPorts } from "./admission/operators.ts";
-export { createAdmission, type AdmissionFlow, type AdmissionPorts } from "./admission/admission.ts";
+export { createAdmission, createCancel, type AdmissionFlow, type AdmissionPorts } from "./admission/admission.ts";
 export type { AgentRevision, CancelIntent, MessageIntent } from "./admission/intent.ts";
 export { freezeSnapshot, type FrozenSnapshot } from "./admission/snapshot.ts";
 export { auditBytes, type AuditEntry } from "./audit/entry.ts";

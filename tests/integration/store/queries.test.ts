@@ -109,7 +109,8 @@ it("a repeated creation has one effect and one answer", async () => {
   expect(await codeOf(agents.create(newAgent("a1"), { ...once("h"), key: "second" })), "nothing half").toBe(
     "agent_name_taken",
   );
-  expect(await new IdempotencyQueries(process.tenants).answer("default", "second")).toBeNull();
+  const second = { key: "second", route: once("h").route, bodyHash: "h" };
+  expect(await new IdempotencyQueries(process.tenants).answered("default", second)).toBeNull();
 });
 
 it("shows a conversation with its active run and queue to those who may see it", async () => {
@@ -314,16 +315,11 @@ it("pins tools and replaces a pin", async () => {
   expect(await tools.list("t2")).toEqual([]);
 });
 
-it("gives a snapshot back as it was stored, and keeps the answer to a message", async () => {
+it("gives a snapshot back as it was stored", async () => {
   const place = await world.conversation();
-  const command = commandFor(place, { idempotency: { key: "kept", bodyHash: "b" } });
+  const command = commandFor(place);
   await process.admission.admit(command);
   const snapshots = new SnapshotQueries(process.tenants);
   expect(await snapshots.find("default", command.snapshotHash)).toEqual(command.snapshot);
   expect(await snapshots.find("other", command.snapshotHash)).toBeNull();
-  const answers = new IdempotencyQueries(process.tenants);
-  expect(await answers.answer("default", "kept")).toBeNull();
-  await answers.remember("default", "kept", { status: 202, body: "first" });
-  await answers.remember("default", "kept", { status: 202, body: "second" });
-  expect(await answers.answer("default", "kept")).toEqual({ status: 202, body: "first" });
 });

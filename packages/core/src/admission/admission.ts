@@ -68,13 +68,22 @@ export function createAdmission(ports: AdmissionPorts, limits: Limits = LIMITS):
       }
       return admission;
     },
-    async cancel(intent) {
-      const outcome = await ports.record.requestCancel(intent);
-      if (outcome.kind === "ended" || outcome.kind === "requested") {
-        ports.live.ringSupervisors();
-      }
-      return outcome;
-    },
+    cancel: createCancel(ports),
+  };
+}
+
+/** A cancel alone, over whatever carries its mark. */
+export function createCancel({
+  record,
+  live,
+}: {
+  readonly record: Pick<AdmissionRecord, "requestCancel">;
+  readonly live: Pick<LiveChannel, "ringSupervisors">;
+}): AdmissionFlow["cancel"] {
+  return async (intent) => {
+    const outcome = await record.requestCancel(intent);
+    if (outcome.kind === "ended" || outcome.kind === "requested") live.ringSupervisors();
+    return outcome;
   };
 }
 
@@ -129,7 +138,7 @@ function isRefusal(code: ErrorCode): boolean {
 function newIds(intent: MessageIntent, ports: AdmissionPorts): NewIds {
   const id = (): Uint8Array => uuidV7Bytes(ports.clock.nowMs(), ports.randomness.bytes(10));
   return {
-    messageId: makeId("message", id()),
+    messageId: intent.messageId ?? makeId("message", id()),
     runId: makeId("run", id()),
     traceId: intent.traceId ?? hex(ports.randomness.bytes(16)),
   };

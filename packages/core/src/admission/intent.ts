@@ -22,6 +22,8 @@ export interface AgentRevision {
 export interface MessageIntent {
   readonly tenantId: string;
   readonly conversationId: string;
+  /** The message's id where the client minted one. */
+  readonly messageId?: MessageId;
   readonly actor: Actor;
   readonly agent: AgentRevision;
   /** Text of the message; parts are already joined. */

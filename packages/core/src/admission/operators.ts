@@ -29,6 +29,8 @@ export interface OperatorFlow {
   lift(command: Parameters<OperatorRecord["liftStop"]>[0]): Promise<void>;
   fail(command: RunCommand & { readonly force: boolean }): Promise<void>;
   release(command: RunCommand): Promise<void>;
+  /** Carries out what stands now, whoever decided it; what is left is found by the next sweep. */
+  carryOut(): Promise<void>;
 }
 
 export function createOperators({ record, live }: OperatorPorts, limits: Limits = LIMITS): OperatorFlow {
@@ -39,6 +41,7 @@ export function createOperators({ record, live }: OperatorPorts, limits: Limits 
     live.ringSupervisors();
   };
   return {
+    carryOut,
     async decide({ kind, ...command }) {
       const refusal = refusedVerb(kind, command.decision);
       if (refusal !== null) throw new PlatformError("command_refused", refusal);

@@ -72,6 +72,11 @@ export class Callers {
   }
 }
 
+/** For whom something is done, as the record wants it. */
+export function authorised({ scope, actor }: Caller): { readonly tenantId: string; readonly actor: Actor } {
+  return { tenantId: scope.tenantId, actor };
+}
+
 export function demand(caller: Caller, right: Right): void {
   if (!caller.key.rights.includes(right)) {
     throw new PlatformError("permission_denied", `This key lacks the right "${right}".`);

@@ -49,13 +49,11 @@ export async function createOnce<T>(key: PostKey | null, creation: Creation<T>):
 /** The answer that was given the first time, as it was given. */
 export function replay(
   recorded: { readonly status: number; readonly body: string },
-  addressOf: (id: string) => string,
+  addressOf?: (id: string) => string,
 ): Answer {
-  // Written by `createOnce` from a document with an id.
+  const replayed = { "idempotent-replayed": "true" };
+  if (addressOf === undefined) return { ...recorded, headers: replayed };
+  // Whatever has an address was answered with a document that has an id.
   const { id } = JSON.parse(recorded.body) as { readonly id: string };
-  return {
-    status: recorded.status,
-    body: recorded.body,
-    headers: { location: addressOf(id), "idempotent-replayed": "true" },
-  };
+  return { status: recorded.status, body: recorded.body, headers: { location: addressOf(id), ...replayed } };
 }

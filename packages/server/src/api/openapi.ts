@@ -1,9 +1,16 @@
 /** The OpenAPI 3.1 document, generated from the same schemas that parse requests. */
 import { EVENT_SCHEMAS, problemSchema } from "@signalbox/contract";
+import { LIMITS } from "@signalbox/core";
 import { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from "zod-openapi";
 import type { Route } from "./route.ts";
 
+const KEY_HEADER = z.object({
+  "Idempotency-Key": z.string().max(LIMITS.idempotencyKeyChars).optional().meta({
+    description:
+      "The same key with the same body is answered again as it was the first time, with `Idempotent-Replayed: true`.",
+  }),
+});
 const PARAMETER = /\{([a-z]+)\}/g;
 
 export function openApiDocument(routes: readonly Route[], version: string): unknown {
@@ -57,6 +64,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
     requestParams: {
       ...(names.length === 0 ? {} : { path: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))) }),
       ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
+      ...(route.method === "POST" ? { header: KEY_HEADER } : {}),
     },
     ...(route.body === null
       ? {}

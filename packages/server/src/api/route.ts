@@ -63,7 +63,7 @@ interface TypedRoute<Body extends z.ZodType | null, Query extends z.ZodType | nu
   readonly handle: (call: RouteCall<Output<Body>, Output<Query>>) => Promise<Answer | typeof HIJACKED>;
 }
 
-type Output<T extends z.ZodType | null> = T extends z.ZodType ? z.output<T> : null;
+export type Output<T extends z.ZodType | null> = T extends z.ZodType ? z.output<T> : null;
 
 export function route<Body extends z.ZodType | null, Query extends z.ZodType | null>(
   definition: TypedRoute<Body, Query>,

@@ -1,7 +1,8 @@
 /** What the routes stand on; joined by wiring. */
 import type { AgentId, ConversationId, Info, RuntimeInfo, StopId } from "@signalbox/contract";
-import type { AdmissionFlow, Digest, LiveSubscription, Log, OperatorFlow } from "@signalbox/core";
+import type { AdmissionFlow, Digest, LiveSubscription, Log } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
+import type { CommandRecord } from "./command.ts";
 import type { AdmissionLimits } from "./limits.ts";
 import type { OperatorView } from "./operator-record.ts";
 
@@ -10,7 +11,7 @@ export interface ApiServices {
   /** The request side of the platform. */
   readonly admission: AdmissionFlow;
   /** What people decide about runs that exist. */
-  readonly operators: OperatorFlow;
+  readonly commands: CommandRecord;
   readonly operatorView: OperatorView;
   readonly admissionLimits: AdmissionLimits;
   readonly subscribe: (conversationId: string) => LiveSubscription;

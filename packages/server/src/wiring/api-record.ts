@@ -31,6 +31,7 @@ import {
   runOf,
   type Pins,
 } from "./api-shapes.ts";
+import { present } from "./present.ts";
 
 export interface Queries {
   readonly agents: AgentQueries;
@@ -211,11 +212,6 @@ function onceOf<Row, Shown>(once: Once<Shown> | null, show: (row: Row) => Shown)
 
 function shown<Row, Shown>(recorded: Recorded<Row>, show: (row: Row) => Shown): Recorded<Shown> {
   return recorded.kind === "created" ? { kind: "created", value: show(recorded.value) } : recorded;
-}
-
-function present<T>(row: T | null): T {
-  if (row === null) throw new PlatformError("not_found");
-  return row;
 }
 
 function requestOf(page: PageQuery): PageRequest {

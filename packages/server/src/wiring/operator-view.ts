@@ -4,6 +4,7 @@ import { explainRun } from "@signalbox/core";
 import type { OperatorView } from "../api/operator-record.ts";
 import type { HoldRow, OperatorQueries, RetryFacts, StopRow } from "../store/queries/operator-queries.ts";
 import { timeOf, timeOrNull } from "./api-shapes.ts";
+import { present } from "./present.ts";
 
 export function createOperatorView(queries: OperatorQueries): OperatorView {
   return {
@@ -76,9 +77,4 @@ function stopOf(row: StopRow): Stop {
     createdAt: timeOf(row.createdAtMs),
     liftedAt: timeOrNull(row.liftedAtMs),
   };
-}
-
-function present<T>(row: T | null): T {
-  if (row === null) throw new PlatformError("not_found");
-  return row;
 }

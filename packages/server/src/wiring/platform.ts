@@ -3,15 +3,7 @@
  * elsewhere meet this process at the record, and at the addresses it was given.
  */
 import { makeId, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
-import {
-  createAdmission,
-  createOperators,
-  createSupervisor,
-  LIMITS,
-  Presence,
-  type Log,
-  type Supervisor,
-} from "@signalbox/core";
+import { createAdmission, createSupervisor, LIMITS, Presence, type Log, type Supervisor } from "@signalbox/core";
 import { createApi, listen } from "../api/server.ts";
 import type { ApiServices } from "../api/services.ts";
 import type { Offer } from "../channels/truth/offer-record.ts";
@@ -247,7 +239,7 @@ function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }): ApiS
       { ...LIMITS, ...config.admissionLimits },
     ),
     admissionLimits: config.admissionLimits,
-    operators: createOperators({ record: record.operators, live: record.live }),
+    commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => offers.runtimes(),

@@ -40,7 +40,9 @@ import { RUN_ROLE } from "../store/roles.ts";
 import { SnapshotCache } from "../store/snapshot-cache.ts";
 import { TenantDatabase } from "../store/tenant-database.ts";
 import { systemClock } from "../system/ports.ts";
+import type { CommandRecord } from "../api/command.ts";
 import type { Queries } from "./api-record.ts";
+import { createCommands } from "./commands.ts";
 import { EndingStack } from "./ending-stack.ts";
 
 const DIRECT_TIMEOUT_MS = 10_000;
@@ -63,6 +65,7 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly upkeep: UpkeepRecord;
   readonly gates: GateRecord & HoldRecord;
   readonly operators: OperatorRecord;
+  readonly commands: CommandRecord;
   readonly operatorQueries: OperatorQueries;
   readonly offers: OfferRecord;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
@@ -88,6 +91,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
   const live = stack.use(
     new PostgresLiveChannel({ bus, connect: () => connect("doorbells"), database: pools.run, log }),
   );
+  const tenants = new TenantDatabase(pools.app);
   const snapshots = new SnapshotCache(pools.run);
   const slots = new BoundSlots();
   const events = stack.use(new GroupCommit({ database: pools.run, live, log }));
@@ -120,10 +124,11 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     }),
     upkeep: createUpkeepRecord(pools.run),
     operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live, log }),
-    operatorQueries: new OperatorQueries(new TenantDatabase(pools.app)),
+    commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log }),
+    operatorQueries: new OperatorQueries(tenants),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
-    queries: queriesOf(pools, createDeletionRecord({ database: pools.run, live })),
+    queries: queriesOf(pools, { tenants, deletion: createDeletionRecord({ database: pools.run, live }) }),
     live,
     ping: async () => {
       await pools.run.query("select 1");
@@ -132,8 +137,10 @@ export function openRecord(options: RecordOptions): PlatformRecord {
   };
 }
 
-function queriesOf(pools: StorePools, deletion: DeletionRecord): Queries {
-  const tenants = new TenantDatabase(pools.app);
+function queriesOf(
+  pools: StorePools,
+  { tenants, deletion }: { readonly tenants: TenantDatabase; readonly deletion: DeletionRecord },
+): Queries {
   return {
     agents: new AgentQueries(tenants),
     answering: new AnsweringCache(new AnsweringQueries(pools.app), () => systemClock.monotonicMs()),

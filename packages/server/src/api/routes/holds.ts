@@ -13,7 +13,8 @@ import {
 } from "@signalbox/contract";
 import { LIMITS } from "@signalbox/core";
 import { z } from "zod";
-import { demand } from "../caller.ts";
+import { authorised, demand } from "../caller.ts";
+import { command, type CommandDesk } from "../command.ts";
 import { route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -62,31 +63,28 @@ function getHold(services: ApiServices): Route {
 }
 
 function decideHold(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/holds/{hold}/decision",
     operationId: "decideHold",
     summary: "Decide what a run waits for; the first decision stands and is the answer to every later one",
     right: "write",
-    query: null,
     body: decisionSchema,
     responses: { 200: { description: "The hold as the first decision left it", schema: decidedHoldSchema } },
-    handle: (call) => decide(services, call),
+    act: decide,
   });
 }
 
-async function decide(services: ApiServices, call: RouteCall<DecideHold, null>): Promise<Answer> {
-  const { scope, actor } = call.caller;
-  const { decision, response, digest = null } = call.body;
+async function decide(desk: CommandDesk, call: RouteCall<DecideHold, null>): Promise<Answer> {
+  const { caller, body } = call;
+  const { decision, response, digest = null } = body;
   const id = holdId(call.params.hold);
-  const { kind } = await services.operatorView.hold(scope, id);
-  if (kind === "newer_worker") demand(call.caller, "operate");
+  const { kind } = await desk.hold(caller.scope, id);
+  if (kind === "newer_worker") demand(caller, "operate");
   if (response !== undefined && Buffer.byteLength(JSON.stringify(response)) > LIMITS.decisionBytes) {
     throw new PlatformError("payload_too_large", `A response has at most ${LIMITS.decisionBytes} bytes as JSON.`);
   }
-  const command = { tenantId: scope.tenantId, actor, holdId: id, kind, decision, response, digest };
-  const change = await services.operators.decide(command);
-  const hold = await services.operatorView.hold(scope, id);
+  const change = await desk.decide({ ...authorised(caller), holdId: id, kind, decision, response, digest });
+  const hold = await desk.hold(caller.scope, id);
   const outcome = change.kind === "already_decided" ? "already_decided" : "decided";
   return { status: 200, body: { outcome, hold } };
 }

@@ -7,6 +7,7 @@ import {
   platformEventSchema,
   PlatformError,
   sendMessageSchema,
+  type MessageId,
   type SendMessage,
 } from "@signalbox/contract";
 import type { Admission, AgentRevision } from "@signalbox/core";
@@ -123,10 +124,11 @@ function headersOf(admission: Admission): Readonly<Record<string, string>> {
 async function admit(services: ApiServices, conversation: string, call: SendCall): Promise<Admission> {
   const { content: _, metadata, id, ...asked } = call.body;
   const { scope, actor } = call.caller;
-  const minted = mintedKey(id);
+  const minted = mintedId(id);
   return services.admission.submit({
     tenantId: scope.tenantId,
     conversationId: conversation,
+    ...(minted === undefined ? {} : { messageId: minted }),
     actor,
     agent: await agentOf(services, scope, conversation),
     text: textOf(call.body),
@@ -172,8 +174,8 @@ function textOf(body: SendMessage): string {
   return text;
 }
 
-/** A client-minted message id counts as an idempotency key where there is no other. */
-function mintedKey(id: string | undefined): string | undefined {
+/** A client-minted message id is the message's, and an idempotency key where there is no other. */
+function mintedId(id: string | undefined): MessageId | undefined {
   if (id === undefined || isId("message", id)) return id;
   const detail = "A client-minted message id is msg_ and 32 lower-case hex digits of a UUIDv7.";
   throw new PlatformError("invalid_request", detail, { fields: [{ pointer: "/id", detail: "not a message id" }] });

@@ -9,6 +9,8 @@ import {
   type Force,
 } from "@signalbox/contract";
 import { z } from "zod";
+import { authorised } from "../caller.ts";
+import { command } from "../command.ts";
 import { postKey } from "../idempotency.ts";
 import { route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
@@ -62,7 +64,7 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
   const idempotency = postKey({
     header,
     route: `retryRun ${id}`,
-    body: { retryOf: id },
+    body: call.given,
     scope,
     digest: services.digest,
   });
@@ -93,39 +95,33 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
 }
 
 function failRun(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/runs/{run}/fail",
     operationId: "failRun",
     summary: "End a run that is stuck, whatever has become of its owner, and let the next one begin",
     right: "operate",
-    query: null,
     body: forceSchema,
     responses: RUN,
-    async handle(call) {
-      const { scope, actor } = call.caller;
-      const id = runId(call.params.run);
-      await services.operators.fail({ tenantId: scope.tenantId, actor, runId: id, force: call.body.force });
-      return { status: 200, body: showRun(await services.record.run(scope, id)) };
+    async act(desk, { caller, params, body }) {
+      const id = runId(params.run);
+      await desk.fail({ ...authorised(caller), runId: id, force: body.force });
+      return { status: 200, body: showRun(await desk.run(caller.scope, id)) };
     },
   });
 }
 
 function releaseRun(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/runs/{run}/release",
     operationId: "releaseRun",
     summary: "Take a run away from its owner, so that another one claims it",
     right: "operate",
-    query: null,
     body: null,
     responses: RUN,
-    async handle(call) {
-      const { scope, actor } = call.caller;
-      const id = runId(call.params.run);
-      await services.operators.release({ tenantId: scope.tenantId, actor, runId: id });
-      return { status: 200, body: showRun(await services.record.run(scope, id)) };
+    async act(desk, { caller, params }) {
+      const id = runId(params.run);
+      await desk.release({ ...authorised(caller), runId: id });
+      return { status: 200, body: showRun(await desk.run(caller.scope, id)) };
     },
   });
 }

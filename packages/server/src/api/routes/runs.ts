@@ -2,6 +2,7 @@
 import { isId, pageQuerySchema, PlatformError, runPageSchema, runSchema, type RunId } from "@signalbox/contract";
 import { z } from "zod";
 import type { Page, StoredRun } from "../api-record.ts";
+import { command } from "../command.ts";
 import { route, type Answer, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { showRun } from "../shapes.ts";
@@ -68,13 +69,11 @@ function getRun(services: ApiServices): Route {
 }
 
 function cancelRun(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/runs/{run}/cancel",
     operationId: "cancelRun",
     summary: "Ask for the end of a run; one that has ended, or is beyond a cancel, stays as it is",
     right: "write",
-    query: null,
     body: null,
     responses: {
       200: {
@@ -88,13 +87,13 @@ function cancelRun(services: ApiServices): Route {
         schema: runSchema,
       },
     },
-    async handle(call) {
+    async act(desk, call) {
       const { scope, actor } = call.caller;
       const id = runId(call.params.run);
       // A run that the caller may not see does not exist for them, so it is looked up before it is touched.
-      await services.record.run(scope, id);
-      const outcome = await services.admission.cancel({ tenantId: scope.tenantId, actor, runId: id });
-      const run = showRun(await services.record.run(scope, id));
+      await desk.run(scope, id);
+      const outcome = await desk.cancel({ tenantId: scope.tenantId, actor, runId: id });
+      const run = showRun(await desk.run(scope, id));
       const isBeingEnded =
         outcome.kind === "requested" || (outcome.kind === "ending" && outcome.state === "finalizing");
       return { status: isBeingEnded ? 202 : 200, body: run };

@@ -9,11 +9,12 @@ import {
   runSchema,
   stopPageSchema,
   stopSchema,
-  type CreateStop,
   type StopId,
 } from "@signalbox/contract";
 import { z } from "zod";
-import { route, type Answer, type Route, type RouteCall } from "../route.ts";
+import { authorised } from "../caller.ts";
+import { command } from "../command.ts";
+import { route, type Route } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 import { showRun } from "../shapes.ts";
 import { runId } from "./runs.ts";
@@ -33,43 +34,28 @@ export function stopRoutes(services: ApiServices): readonly Route[] {
 }
 
 function createStop(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/stops",
     operationId: "createStop",
     summary: "Pause or stop a run, a conversation, an agent or the tenant; what stands already is answered as it is",
     right: "operate",
-    query: null,
     body: createStopSchema,
     responses: {
       200: { description: "It stood already", schema: stopSchema },
       201: { description: "It stands", schema: stopSchema },
     },
-    handle: (call) => create(services, call),
+    addressOf: (id) => `/v1/stops/${id}`,
+    async act(desk, { caller, body }) {
+      const { kind, scope, id, reason } = body;
+      if ((id === undefined) !== (scope === "tenant")) {
+        const detail = scope === "tenant" ? "A tenant is stopped without an id." : `A ${scope} is named by its id.`;
+        throw new PlatformError("invalid_request", detail, { fields: [{ pointer: "/id", detail }] });
+      }
+      const what = { stopId: services.newStopId(), kind, scope, subject: id ?? null, reason };
+      const { created, stopId: standing } = await desk.stop({ ...authorised(caller), ...what });
+      return { status: created ? 201 : 200, body: await desk.standing(caller.scope, standing) };
+    },
   });
-}
-
-async function create(services: ApiServices, call: RouteCall<CreateStop, null>): Promise<Answer> {
-  const { scope, actor } = call.caller;
-  const { kind, scope: reach, id, reason } = call.body;
-  if ((id === undefined) !== (reach === "tenant")) {
-    const detail = reach === "tenant" ? "A tenant is stopped without an id." : `A ${reach} is named by its id.`;
-    throw new PlatformError("invalid_request", detail, { fields: [{ pointer: "/id", detail }] });
-  }
-  const stop = await services.operators.stop({
-    tenantId: scope.tenantId,
-    actor,
-    stopId: services.newStopId(),
-    kind,
-    scope: reach,
-    subject: id ?? null,
-    reason,
-  });
-  return {
-    status: stop.created ? 201 : 200,
-    body: await services.operatorView.stop(scope, stop.stopId),
-    headers: { location: `/v1/stops/${stop.stopId}` },
-  };
 }
 
 function listStops(services: ApiServices): Route {
@@ -108,70 +94,61 @@ function getStop(services: ApiServices): Route {
 }
 
 function liftStop(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/stops/{stop}/lift",
     operationId: "liftStop",
     summary: "Lift a pause or a stop; what was paused goes on, what was stopped has ended",
     right: "operate",
-    query: null,
     body: null,
     responses: { 200: { description: "The pause or stop, lifted", schema: stopSchema } },
-    async handle(call) {
-      const { scope, actor } = call.caller;
-      const id = stopId(call.params.stop);
+    async act(desk, { caller, params }) {
+      const id = stopId(params.stop);
       // A stop that is not about the caller's own things does not exist for them, so it is looked up before it is touched.
-      await services.operatorView.stop(scope, id);
-      await services.operators.lift({ tenantId: scope.tenantId, actor, stopId: id });
-      return { status: 200, body: await services.operatorView.stop(scope, id) };
+      await desk.standing(caller.scope, id);
+      await desk.lift({ ...authorised(caller), stopId: id });
+      return { status: 200, body: await desk.standing(caller.scope, id) };
     },
   });
 }
 
 function pauseRun(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/runs/{run}/pause",
     operationId: "pauseRun",
     summary: "Keep a run from beginning any call until it is resumed",
     right: "operate",
-    query: null,
     body: null,
     responses: RUN,
-    async handle(call) {
-      const { scope, actor } = call.caller;
-      const id = runId(call.params.run);
-      const { status } = await services.record.run(scope, id);
+    async act(desk, { caller, params }) {
+      const id = runId(params.run);
+      const { status } = await desk.run(caller.scope, id);
       if (RUN_STATES.some((state) => state === status && isTerminal(state))) {
         throw new PlatformError("command_refused", "The run has ended already.");
       }
-      const stop = { kind: "pause", scope: "run", subject: id, reason: null } as const;
-      await services.operators.stop({ tenantId: scope.tenantId, actor, stopId: services.newStopId(), ...stop });
-      return { status: 200, body: showRun(await services.record.run(scope, id)) };
+      const stop = { stopId: services.newStopId(), kind: "pause", scope: "run", subject: id, reason: null } as const;
+      await desk.stop({ ...authorised(caller), ...stop });
+      return { status: 200, body: showRun(await desk.run(caller.scope, id)) };
     },
   });
 }
 
 function resumeRun(services: ApiServices): Route {
-  return route({
-    method: "POST",
+  return command(services, {
     path: "/v1/runs/{run}/resume",
     operationId: "resumeRun",
     summary: "Lift the pause of a run; a wider pause still keeps it",
     right: "operate",
-    query: null,
     body: null,
     responses: RUN,
-    async handle(call) {
-      const { scope, actor } = call.caller;
-      const id = runId(call.params.run);
-      await services.record.run(scope, id);
+    async act(desk, { caller, params }) {
+      const id = runId(params.run);
+      await desk.run(caller.scope, id);
       const about = { kind: "pause", scope: "run", subject: id } as const;
       const query = { limit: 200, order: "asc", standing: true, about } as const;
-      for (const stop of (await services.operatorView.stops(scope, query)).data) {
-        await services.operators.lift({ tenantId: scope.tenantId, actor, stopId: stopId(stop.id) });
+      for (const stop of (await desk.stops(caller.scope, query)).data) {
+        await desk.lift({ ...authorised(caller), stopId: stopId(stop.id) });
       }
-      return { status: 200, body: showRun(await services.record.run(scope, id)) };
+      return { status: 200, body: showRun(await desk.run(caller.scope, id)) };
     },
   });
 }

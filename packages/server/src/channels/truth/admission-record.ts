@@ -38,8 +38,15 @@ export interface ExpectedSeat {
 export function createAdmissionRecord(parts: AdmissionRecordParts): AdmissionRecord {
   return {
     admit: (command) => admit(parts, command),
-    requestCancel: (command) => requestCancel(parts, command),
+    ...createCancelRecord(parts),
   };
+}
+
+/** What a cancel needs of the record, in whatever transaction `database` is. */
+export function createCancelRecord(
+  parts: Pick<AdmissionRecordParts, "database" | "live">,
+): Pick<AdmissionRecord, "requestCancel"> {
+  return { requestCancel: (command) => requestCancel(parts, command) };
 }
 
 interface AdmitAnswer {
@@ -174,7 +181,10 @@ interface CancelAnswer {
   readonly sequence?: number;
 }
 
-async function requestCancel(parts: AdmissionRecordParts, command: CancelCommand): Promise<CancelOutcome> {
+async function requestCancel(
+  parts: Pick<AdmissionRecordParts, "database" | "live">,
+  command: CancelCommand,
+): Promise<CancelOutcome> {
   const { tenantId, runId, actor } = command;
   const values = [tenantId, actor.user, runId, actorText(actor)];
   const { kind, state, conversationId, sequence } = await askRecord<CancelAnswer>(

@@ -1,14 +1,7 @@
-/**
- * Answers of requests that were recorded by admission: it stores key and run together, the response text is added once
- * it has been built, so that a replay gives the same bytes. Other routes use `recordOnce`.
- */
+/** Answers that were given, for whoever cannot get as far as `recordOnce` again. */
 import { PlatformError } from "@signalbox/contract";
 import type { TenantDatabase } from "../tenant-database.ts";
-
-export interface StoredAnswer {
-  readonly status: number;
-  readonly body: string;
-}
+import type { StoredAnswer } from "./once.ts";
 
 export class IdempotencyQueries {
   readonly #database: TenantDatabase;
@@ -35,31 +28,5 @@ export class IdempotencyQueries {
     if (row === undefined) return null;
     if (row.route !== post.route || row.body_hash !== post.bodyHash) throw new PlatformError("idempotency_key_reused");
     return row.status === null || row.body === null ? null : { status: row.status, body: row.body };
-  }
-
-  /** The answer given to this key, or `null` when none was stored. */
-  async answer(tenantId: string, key: string): Promise<StoredAnswer | null> {
-    const row = await this.#database.transaction(tenantId, (transaction) =>
-      transaction
-        .selectFrom("signalbox.idempotency")
-        .select(["status", "body"])
-        .where("key", "=", key)
-        .executeTakeFirst(),
-    );
-    return row === undefined || row.status === null || row.body === null
-      ? null
-      : { status: row.status, body: row.body };
-  }
-
-  /** Keeps the first answer given to a key that admission recorded; later ones change nothing. */
-  async remember(tenantId: string, key: string, answer: StoredAnswer): Promise<void> {
-    await this.#database.transaction(tenantId, (transaction) =>
-      transaction
-        .updateTable("signalbox.idempotency")
-        .set({ status: answer.status, body: answer.body })
-        .where("key", "=", key)
-        .where("body", "is", null)
-        .execute(),
-    );
   }
 }

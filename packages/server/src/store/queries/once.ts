@@ -3,7 +3,13 @@
  * the first and gets its answer.
  */
 import { PlatformError } from "@signalbox/contract";
+import { lockKey } from "../statements/tenant-statements.ts";
 import type { TenantTransaction } from "../tenant-database.ts";
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly body: string;
+}
 
 export interface Once<T> {
   readonly key: string;
@@ -11,8 +17,8 @@ export interface Once<T> {
   readonly route: string;
   /** SHA-256 (hex) of the canonical body. */
   readonly bodyHash: string;
-  /** What is answered now and on every replay. */
-  answer(value: T): { readonly status: number; readonly body: string };
+  /** What is answered now and on every replay; `null` keeps nothing, so that the key is as good as new. */
+  answer(value: T): StoredAnswer | null;
 }
 
 export type Recorded<T> =
@@ -30,29 +36,33 @@ export async function recordOnce<T>(
     return { kind: "created", value: await create() };
   }
   const { key, route, bodyHash } = once;
+  await lockKey(tenantId, key).execute(transaction);
+  const before = await answerBefore(transaction, once);
+  if (before !== null) return { kind: "replayed", ...before };
+  const value = await create();
+  const answer = once.answer(value);
+  if (answer === null) return { kind: "created", value };
   const taken = await transaction
     .insertInto("signalbox.idempotency")
-    .values({ tenant_id: tenantId, key, route, body_hash: bodyHash })
+    .values({ tenant_id: tenantId, key, route, body_hash: bodyHash, status: answer.status, body: answer.body })
     .onConflict((conflict) => conflict.doNothing())
     .returning("key")
     .executeTakeFirst();
-  if (taken === undefined) {
-    return replay(transaction, once);
-  }
-  const value = await create();
-  await transaction.updateTable("signalbox.idempotency").set(once.answer(value)).where("key", "=", key).execute();
+  // Admission takes keys without this lock: whoever used this one for a message meanwhile was first.
+  if (taken === undefined) throw new PlatformError("idempotency_key_reused");
   return { kind: "created", value };
 }
 
-async function replay<T>(transaction: TenantTransaction, once: Once<T>): Promise<Recorded<T>> {
+async function answerBefore<T>(transaction: TenantTransaction, once: Once<T>): Promise<StoredAnswer | null> {
   const known = await transaction
     .selectFrom("signalbox.idempotency")
     .select(["route", "body_hash", "status", "body"])
     .where("key", "=", once.key)
-    .executeTakeFirstOrThrow();
+    .executeTakeFirst();
+  if (known === undefined) return null;
   const same = known.route === once.route && known.body_hash === once.bodyHash;
   if (!same || known.status === null || known.body === null) {
     throw new PlatformError("idempotency_key_reused");
   }
-  return { kind: "replayed", status: known.status, body: known.body };
+  return { status: known.status, body: known.body };
 }

@@ -23,7 +23,7 @@ import {
   runFacts,
 } from "../statements/operator-statements.ts";
 import { beyond } from "../statements/tenant-statements.ts";
-import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
+import type { Tenants, TenantTransaction } from "../tenant-database.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
 import type { Viewer } from "./viewer.ts";
 
@@ -83,9 +83,9 @@ export interface RetryNote {
 }
 
 export class OperatorQueries {
-  readonly #database: TenantDatabase;
+  readonly #database: Tenants;
 
-  constructor(database: TenantDatabase) {
+  constructor(database: Tenants) {
     this.#database = database;
   }
 

@@ -13,7 +13,7 @@ import type {
 } from "@signalbox/contract";
 import { waitingFor } from "../statements/operator-statements.ts";
 import { beyond } from "../statements/tenant-statements.ts";
-import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
+import type { Tenants, TenantTransaction } from "../tenant-database.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
 import type { Viewer } from "./viewer.ts";
 
@@ -59,9 +59,9 @@ export interface RunFilter {
 }
 
 export class RunQueries {
-  readonly #database: TenantDatabase;
+  readonly #database: Tenants;
 
-  constructor(database: TenantDatabase) {
+  constructor(database: Tenants) {
     this.#database = database;
   }
 

@@ -6,6 +6,11 @@ export function enterTenant(tenantId: string): RawBuilder<unknown> {
   return sql`select set_config('signalbox.tenant', ${tenantId}, true)`;
 }
 
+/** Whoever uses the same key waits for the end of this transaction. Two keys of one hash only wait for each other. */
+export function lockKey(tenantId: string, key: string): RawBuilder<unknown> {
+  return sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify([tenantId, key])}, 0))`;
+}
+
 export interface AuditEntry {
   readonly tenantId: string;
   readonly action: string;
