@@ -1,9 +1,10 @@
 /** A turn that a worker left in the engine's transcript, gone on with by another process. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { TranscriptEntry } from "@signalbox/worker";
+import type { EffectClass } from "@signalbox/contract";
+import type { EngineSession, TranscriptEntry } from "@signalbox/worker";
 import { spokenIn, type Reply } from "./claude-sdk/model-double.ts";
 import { TranscriptDouble } from "./claude-sdk/transcript-double.ts";
-import { makeWorld, recover, say, visibleTexts, type World } from "./claude-sdk/world.ts";
+import { makeWorld, READER_TOOLS, recover, say, visibleTexts, type World } from "./claude-sdk/world.ts";
 
 const READ = "mcp__signalbox__docs__read";
 const ANSWER = "The code is 4711.";
@@ -63,6 +64,11 @@ function left(entries: readonly TranscriptEntry[]): TranscriptDouble {
 
 const goOn = (transcript: TranscriptDouble, generation = 2) =>
   world.open({ rung: "repaired", leaf: transcript.leaf, transcript, generation });
+
+async function goOnWith(transcript: TranscriptDouble, effect: EffectClass): Promise<EngineSession> {
+  const snapshot = { tools: READER_TOOLS.map((tool) => ({ ...tool, effect })) };
+  return (await world.open({ rung: "repaired", leaf: transcript.leaf, transcript, generation: 2, snapshot })).session;
+}
 
 test("goes on from wherever the rows end, with the ledger's results, and the next turn reads a whole transcript", async () => {
   const all = await wholeTurn();
@@ -147,16 +153,35 @@ test("what an interrupt left is cut from the record, and the turn goes on before
   expect(spoken.at(-1)).toBe(`user: [tool_result toolu_a1] + [tool_result toolu_b1] + ${WENT_ON}`);
 });
 
-test("calls without an outcome are told as what they are", async () => {
+test("of calls without an outcome a look is taken again, under its own id; anything else is told as what it is", async () => {
   const all = await wholeTurn();
-  const transcript = left(all.slice(0, all.findLastIndex(isCall("toolu_b1")) + 1));
-  transcript.ledger.splice(0, 2, { toolUseId: "toolu_a1", state: "unknown", resultJson: "" });
-  const { session } = await goOn(transcript);
-  const { result } = await recover(session);
-  expect(result).toMatchObject({ outcome: "done", answer: ANSWER });
+  for (const effect of ["read", "write"] as const) {
+    const transcript = left(all.slice(0, all.findLastIndex(isCall("toolu_b1")) + 1));
+    transcript.ledger.splice(0, 2, { toolUseId: "toolu_a1", state: "unknown", resultJson: "" });
+    const called = world.tools.calls.length;
+    const session = await goOnWith(transcript, effect);
+    const { result } = await recover(session);
+    expect(result).toMatchObject({ outcome: "done", answer: ANSWER });
+    const results = JSON.stringify(world.model.requests.at(-1)!.body.messages);
+    const taken = { name: "docs__read", args: { path: "a.md" }, toolUseId: "toolu_a1" };
+    expect(world.tools.calls.slice(called)).toEqual(effect === "read" ? [taken] : []);
+    expect(results).toContain(effect === "read" ? "contents of a.md" : "The outcome of this call is not known");
+    expect(results).toContain("This call was not made");
+    await session[Symbol.asyncDispose]();
+  }
+});
+
+test("what the engine itself put in place of a lost call's result is cut, with all that followed", async () => {
+  const all = await wholeTurn();
+  const transcript = left(all.slice(0, -1));
+  transcript.ledger.splice(1, 1, { toolUseId: "toolu_b1", state: "unknown", resultJson: "" });
+  world.tools.handle = () => "looked again";
+  const session = await goOnWith(transcript, "read");
+  expect(await recover(session)).toMatchObject({ result: { outcome: "done", answer: ANSWER, leaf: transcript.leaf } });
   const results = JSON.stringify(world.model.requests.at(-1)!.body.messages);
-  expect(results).toContain("The outcome of this call is not known");
-  expect(results).toContain("This call was not made");
+  expect(results).toContain("looked again");
+  expect(results).not.toContain("contents of b.md");
+  expect(transcript.rows().filter((row) => JSON.stringify(row).includes("toolu_b1"))).toHaveLength(2);
 });
 
 test("a hole, a fork and a foreign end are refused", async () => {

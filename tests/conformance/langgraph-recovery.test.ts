@@ -90,19 +90,25 @@ describe("langgraph recovery", () => {
     }
   });
 
-  it("tells the model what became of calls that have no outcome", async () => {
+  it.each([
+    ["read", "user result echo a", 1],
+    ["write", expect.stringContaining("user result The outcome of this call is not known"), 0],
+  ] as const)("of calls without an outcome only a look is taken again: %s", async (effect, told, callCount) => {
     const [first = []] = await batchesOf("Find it");
-    const made = await langgraph({ script: [say("Well.")] });
+    const made = await langgraph({
+      script: [say("Well.")],
+      snapshot: { tools: [{ ...tool("docs__echo"), effect }] },
+    });
     left(made, [first]);
     const [one = ""] = callIds(first);
     made.transcript.outcomes.set(one, { state: "unknown", resultJson: "" });
     const { result } = await recover(await repaired(made));
     expect(result).toMatchObject({ outcome: "done", answer: "Well." });
     expect(linesOf(made.asked[0]).slice(-2)).toEqual([
-      expect.stringContaining("user result The outcome of this call is not known"),
+      told,
       expect.stringContaining("user result This call was not made"),
     ]);
-    expect(made.mcp.calls).toEqual([]);
+    expect(made.mcp.calls).toHaveLength(callCount);
   });
 
   it("takes back what readers saw and the transcript lacks, and says what it has and they did not see", async () => {

@@ -1,5 +1,13 @@
 import { PlatformError } from "@signalbox/contract";
-import type { EngineSession, Executor, ExecutorOptions, RuntimeDescription, SessionContext } from "@signalbox/worker";
+import {
+  GateConnections,
+  ToolClient,
+  type EngineSession,
+  type Executor,
+  type ExecutorOptions,
+  type RuntimeDescription,
+  type SessionContext,
+} from "@signalbox/worker";
 import { ClaudeSession, ENGINE_GONE } from "./claude-session.ts";
 import { findDeathTie, type DeathTie } from "./engine-process.ts";
 import { engineOptions } from "./engine-settings.ts";
@@ -16,6 +24,8 @@ import { TranscriptMirror } from "./transcript-mirror.ts";
 import { planTranscript, writeTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 
 const RUNTIME = "claude_sdk";
+/** Who asks the tool gate for calls that the engine lost. */
+const CLIENT_NAME = "signalbox-claude-sdk";
 const CAPABILITIES = [
   "streaming",
   "thinking",
@@ -34,6 +44,7 @@ const CAPABILITIES = [
  */
 export async function createExecutor(options: ExecutorOptions): Promise<Executor> {
   await sweepAbandoned(options.scratchDir);
+  const connections = new GateConnections();
   let found: Promise<DeathTie> | null = null;
   const tie = async (): Promise<DeathTie> => (found ??= findDeathTie());
   return {
@@ -43,7 +54,9 @@ export async function createExecutor(options: ExecutorOptions): Promise<Executor
     },
     open: async (context) => {
       const sdk = await loadSdk();
-      const plan = await planTranscript(context);
+      const gate = { toolUrl: context.gates.tool, slotToken: context.slotToken };
+      const client = { name: CLIENT_NAME, version: findInstallation().version };
+      const plan = await planTranscript(context, new ToolClient(connections, gate, client));
       const directories = await makePrivateDirectories(options.scratchDir);
       try {
         return await openSession({ context, sdk, plan, directories, tie: await tie() });
@@ -52,6 +65,7 @@ export async function createExecutor(options: ExecutorOptions): Promise<Executor
         throw error;
       }
     },
+    [Symbol.asyncDispose]: async () => connections[Symbol.dispose](),
   };
 }
 

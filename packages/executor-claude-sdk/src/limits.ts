@@ -23,4 +23,6 @@ export const LIMITS = {
   detailLength: 300,
   /** Of an engine's error output, the last part is kept for the report of its death. */
   complaintLength: 2_000,
+  /** Calls that are made again while a session opens; the platform gives up on an opening after a minute. */
+  lostCallsMs: 45_000,
 } as const;

@@ -9,8 +9,15 @@ import { LIMITS } from "./limits.ts";
 /** Under this name the engine knows the tool gate; its tools show as `mcp__signalbox__<server>__<tool>`. */
 export const TOOL_SERVER = "signalbox";
 
+const PREFIX = `mcp__${TOOL_SERVER}__`;
+
 export function engineToolNames(snapshot: Snapshot): ReadonlySet<string> {
-  return new Set(snapshot.tools.map((tool) => `mcp__${TOOL_SERVER}__${tool.name}`));
+  return new Set(snapshot.tools.map((tool) => `${PREFIX}${tool.name}`));
+}
+
+/** The tool as the agent has it. */
+export function agentToolName(engineName: string): string {
+  return engineName.startsWith(PREFIX) ? engineName.slice(PREFIX.length) : engineName;
 }
 
 export interface ToolGuard {

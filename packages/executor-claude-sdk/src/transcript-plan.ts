@@ -5,7 +5,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PlatformError } from "@signalbox/contract";
-import type { SessionContext, TranscriptEntry } from "@signalbox/worker";
+import {
+  resultsOfLostCalls,
+  type FoundCall,
+  type LostCall,
+  type LostCallPorts,
+  type SessionContext,
+  type TranscriptEntry,
+} from "@signalbox/worker";
+import { LIMITS } from "./limits.ts";
 import type { PrivateDirectories } from "./private-directories.ts";
 import { seedTranscript } from "./seeded-transcript.ts";
 import { uuidFrom } from "./stable-id.ts";
@@ -33,10 +41,10 @@ export interface TranscriptPlan {
  * Ends with `transcript_corrupt` when the stored transcript is not whole or not the one the platform expects, and
  * with what the record gate answers.
  */
-export async function planTranscript(context: SessionContext): Promise<TranscriptPlan> {
+export async function planTranscript(context: SessionContext, tools: LostCallPorts["tools"]): Promise<TranscriptPlan> {
   const { rung, leaf } = context.continuity;
   if (rung === "repaired") {
-    return repaired(context);
+    return repaired(context, tools);
   }
   if (rung === "native") {
     return resumed(await context.transcript.load(), leaf);
@@ -114,7 +122,7 @@ function resumed(all: readonly TranscriptEntry[], leaf: string | null): Transcri
 }
 
 /** Makes the turn at the end whole, in the record first. */
-async function repaired(context: SessionContext): Promise<TranscriptPlan> {
+async function repaired(context: SessionContext, tools: LostCallPorts["tools"]): Promise<TranscriptPlan> {
   const { leaf, finalized } = context.continuity;
   const all = await context.transcript.load();
   const { sessionId, entries } = readSession(all, leaf);
@@ -125,7 +133,10 @@ async function repaired(context: SessionContext): Promise<TranscriptPlan> {
   const finished = new Set(all.slice(0, place + 1));
   const mainRows = (isOfTurn: boolean): readonly TranscriptRow[] =>
     entries.filter((entry) => entry.stream === "" && finished.has(entry) !== isOfTurn).map((entry) => rowOf(entry));
-  const turn = await repairTurn(mainRows(false), mainRows(true), (ids) => context.transcript.outcomes(ids));
+  const turn = await repairTurn(mainRows(false), mainRows(true), {
+    outcomes: (ids) => context.transcript.outcomes(ids),
+    resultsOf: (calls) => resultsInTime(calls, context, tools),
+  });
   const added: TranscriptEntry[] = [];
   for (const row of turn.added) {
     added.push(entryOf(row, "", added.at(-1)?.entryId ?? turn.keptId));
@@ -143,6 +154,22 @@ async function repaired(context: SessionContext): Promise<TranscriptPlan> {
     unanswered: [],
     unfinished: turn,
   };
+}
+
+/** A session may not open for as long as a tool may look: another one is opened, and finds what came of it. */
+async function resultsInTime(
+  calls: readonly LostCall[],
+  { snapshot, transcript: ledger }: SessionContext,
+  tools: LostCallPorts["tools"],
+): Promise<readonly FoundCall[]> {
+  const late = new AbortController();
+  const lost = new PlatformError("worker_lost", "A tool that is asked again takes longer than a session may.");
+  const timer = setTimeout(() => late.abort(lost), LIMITS.lostCallsMs);
+  try {
+    return await resultsOfLostCalls(calls, { snapshot, ledger, tools, signal: late.signal });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function rebuilt(context: SessionContext, sessionId: string): Promise<TranscriptPlan> {

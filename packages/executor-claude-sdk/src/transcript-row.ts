@@ -3,13 +3,14 @@
  * to tell whether a transcript is whole; everything else in a row is carried and never looked at.
  */
 import { PlatformError, wellFormedJson } from "@signalbox/contract";
-import type { TranscriptEntry } from "@signalbox/worker";
+import type { JsonObject, TranscriptEntry } from "@signalbox/worker";
 import { uuidFrom } from "./stable-id.ts";
 
 export interface ContentBlock {
   readonly type: string;
   readonly id?: string;
   readonly name?: string;
+  readonly input?: JsonObject;
   readonly text?: string;
   readonly thinking?: string;
   readonly tool_use_id?: string;

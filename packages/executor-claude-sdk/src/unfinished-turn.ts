@@ -4,9 +4,10 @@
  * the end of any message has nothing to go on from.
  */
 import { PlatformError, wellFormed } from "@signalbox/contract";
-import { modelBlocks, outcomeOfLostCall, type CallOutcome, type SaidItem } from "@signalbox/worker";
+import { modelBlocks, type CallOutcome, type FoundCall, type LostCall, type SaidItem } from "@signalbox/worker";
 import { uuidFrom } from "./stable-id.ts";
 import { callsOf, damageBefore, ENDINGS, isLinked, resultsOf, type LinkedRow } from "./transcript-check.ts";
+import { agentToolName } from "./tool-guard.ts";
 import { blocksOf, type TranscriptRow } from "./transcript-row.ts";
 
 export interface UnfinishedTurn {
@@ -22,12 +23,19 @@ export interface UnfinishedTurn {
   readonly answer: { readonly text: string; readonly stopReason: string; readonly servedModel: string } | null;
 }
 
-/** `before` are the rows of finished turns, `rows` those of the turn. Throws `transcript_corrupt`. */
+/** What is known of the turn's calls. */
+export interface CallLedger {
+  outcomes(toolUseIds: readonly string[]): Promise<readonly CallOutcome[]>;
+  resultsOf(calls: readonly LostCall[]): Promise<readonly FoundCall[]>;
+}
+
+/** `before` are the rows of finished turns, `all` those of the turn. Throws `transcript_corrupt`. */
 export async function repairTurn(
   before: readonly TranscriptRow[],
-  rows: readonly TranscriptRow[],
-  outcomes: (toolUseIds: readonly string[]) => Promise<readonly CallOutcome[]>,
+  all: readonly TranscriptRow[],
+  ledger: CallLedger,
 ): Promise<UnfinishedTurn> {
+  const rows = await withoutInvented(all, ledger);
   const begin = rows.findIndex((row, place) => isQuestion(row) && !isSeeded(row, place));
   const end = rows.findLastIndex((row, place) => place > begin && isKept(row, rows));
   const last = rows[end];
@@ -36,7 +44,7 @@ export async function repairTurn(
   }
   const kept = rows.slice(0, end + 1);
   const turn = kept.slice(begin);
-  const added = await lostResults(turn, last, outcomes);
+  const added = await lostResults(turn, last, ledger);
   const repaired = [...before, ...kept, ...added];
   if (turn.slice(1).some((row) => isQuestion(row) && !wentOn(row))) {
     // Whether the record knows that it was taken in is not known here: with the turn run again it is answered once.
@@ -49,7 +57,7 @@ export async function repairTurn(
   return {
     rows: repaired,
     keptId: last.uuid,
-    isCut: end + 1 < rows.length,
+    isCut: end + 1 < all.length,
     added,
     said: turn.flatMap((row) => saidIn(row)),
     answer: added.length === 0 ? answerIn(turn, last) : null,
@@ -91,22 +99,34 @@ function isWhole(row: LinkedRow, rows: readonly TranscriptRow[]): boolean {
   );
 }
 
+/**
+ * An engine whose gate is gone answers its call itself, with an error. Where the ledger does not know how a call ended its
+ * row is worth nothing, and so is what the engine said to it.
+ */
+async function withoutInvented(rows: readonly TranscriptRow[], ledger: CallLedger): Promise<readonly TranscriptRow[]> {
+  const answered = rows.flatMap((row) => resultsOf(row));
+  const outcomes = answered.length === 0 ? [] : await ledger.outcomes(answered);
+  const open = new Set(outcomes.filter(({ state }) => state === "unknown").map(({ toolUseId }) => toolUseId));
+  const invented = rows.findIndex((row) => resultsOf(row).some((id) => open.has(id)));
+  return invented < 0 ? rows : rows.slice(0, invented);
+}
+
 async function lostResults(
   turn: readonly TranscriptRow[],
   last: LinkedRow,
-  outcomes: (toolUseIds: readonly string[]) => Promise<readonly CallOutcome[]>,
+  ledger: CallLedger,
 ): Promise<readonly TranscriptRow[]> {
   const known = new Set(turn.flatMap((row) => resultsOf(row)));
-  const open = turn.flatMap((row) => callsOf(row).map((id) => ({ id, row }))).filter(({ id }) => !known.has(id));
-  const found = open.length === 0 ? [] : await outcomes(open.map(({ id }) => id));
+  const open = turn.flatMap((row) => lostCallsOf(row, known));
+  const found = await ledger.resultsOf(open.map(({ call }) => call));
   const parents = new Map(turn.flatMap((row) => (isLinked(row) ? [[row.uuid, row.parentUuid] as const] : [])));
   let leaf = last.uuid;
-  return open.map(({ id, row }) => {
+  return found.map(({ toolUseId: id, outcome }, place) => {
+    const row = open[place]?.row ?? last;
     // Calls made side by side hang from each other, and a result from its call: none may end up outside of the chain.
     const parentUuid = isAbove(row.uuid, leaf, parents) ? leaf : (row.uuid ?? leaf);
-    const { content, isError } = outcomeOfLostCall(found.find((each) => each.toolUseId === id));
-    const blocks = modelBlocks(content);
-    const result = { tool_use_id: id, type: "tool_result", content: blocks, is_error: isError };
+    const blocks = modelBlocks(outcome.content);
+    const result = { tool_use_id: id, type: "tool_result", content: blocks, is_error: outcome.isError };
     const uuid = uuidFrom("outcome", row.sessionId ?? "", id);
     const { message: _message, ...envelope } = row;
     const added = {
@@ -122,6 +142,16 @@ async function lostResults(
     leaf = uuid;
     return added;
   });
+}
+
+function lostCallsOf(
+  row: TranscriptRow,
+  known: ReadonlySet<string>,
+): readonly { readonly call: LostCall; readonly row: TranscriptRow }[] {
+  const lost = new Set(callsOf(row).filter((id) => !known.has(id)));
+  return blocksOf(row).flatMap(({ id = "", name = "", input = {} }) =>
+    lost.has(id) ? [{ call: { toolUseId: id, name: agentToolName(name), input }, row }] : [],
+  );
 }
 
 /** Whether the chain from `leaf` upwards passes this row. */

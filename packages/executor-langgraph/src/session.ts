@@ -1,17 +1,16 @@
 /** A conversation's graph on this worker: opened from its transcript, run step by step, ended without a trace. */
 import { randomBytes } from "node:crypto";
 import { setImmediate as turnOfEventLoop } from "node:timers/promises";
-import { GraphRecursionError } from "@langchain/langgraph";
 import { PlatformError, wellFormed } from "@signalbox/contract";
 import {
   compareShown,
   ModelClient,
+  resultsOfLostCalls,
   ToolClient,
   type CheckpointHeader,
   type DeliveredInput,
   type EngineSession,
   type GateConnections,
-  type ModelMessage,
   type SessionContext,
   type StepInput,
   type StepResult,
@@ -20,9 +19,10 @@ import {
 import { upTo } from "./entries-up-to.ts";
 import { buildGraph, type AgentGraph, type GraphParts } from "./graph.ts";
 import { textOf, userMessage, type Message } from "./message.ts";
-import { isCutOff, ModelCaller } from "./model-caller.ts";
+import { ModelCaller } from "./model-caller.ts";
 import type { Emit } from "./spoken-message.ts";
 import { STATE_SCHEMA_VERSION } from "./state-entry.ts";
+import { answered, answerOf, cancelOf, errorOf, failed, FENCED, NO_RESULT } from "./step-result.ts";
 import { StepScope } from "./step-scope.ts";
 import { TranscriptSaver } from "./transcript-saver.ts";
 import { beginOfTurn, repairedTurn, saidIn, type UnfinishedTurn } from "./unfinished-turn.ts";
@@ -148,7 +148,7 @@ class LanggraphSession implements EngineSession {
     const scope = new StepScope({ emit, signal, newItemId: () => this.#context.newItemId() });
     const result = await this.#within(scope, {
       work: async () => {
-        const turn = await this.#repaired();
+        const turn = await this.#repaired(scope.signal);
         const { gone, unseen } = compareShown(saidIn(turn.messages.slice(turn.begin)), input.shown);
         for (const { itemId } of gone) {
           await scope.emit({ type: "text.retracted", itemId, cause: "not_continued" });
@@ -169,7 +169,7 @@ class LanggraphSession implements EngineSession {
   }
 
   /** The state with every call answered and nothing torn at its end; durable when it had to be changed. */
-  async #repaired(): Promise<UnfinishedTurn> {
+  async #repaired(signal: AbortSignal): Promise<UnfinishedTurn> {
     const graph = this.#graph();
     const place = this.#place();
     const state = await graph.getState(place);
@@ -177,7 +177,10 @@ class LanggraphSession implements EngineSession {
       await graph.updateState(place, { messages: [] }, "tools");
     }
     const before = this.#messages();
-    const turn = await repairedTurn(before, this.#turnBegin, (ids) => this.#context.transcript.outcomes(ids));
+    const { transcript: ledger, snapshot } = this.#context;
+    const turn = await repairedTurn(before, this.#turnBegin, (calls) =>
+      resultsOfLostCalls(calls, { ledger, snapshot, tools: this.#graphParts.tools, signal }),
+    );
     const goesOn = turn.answer !== null || (await graph.getState(place)).next.join() === "model";
     if (turn.messages.length !== before.length || !goesOn) {
       await graph.updateState(place, { messages: { instead: turn.messages } }, "tools");
@@ -250,7 +253,7 @@ class LanggraphSession implements EngineSession {
    */
   async #failed(thrown: unknown, scope: StepScope): Promise<StepResult> {
     const { conversationId } = this.#context;
-    const error = firstPlatformError(thrown) ?? this.#tooManyCalls(thrown);
+    const error = errorOf(thrown, this.#context.snapshot);
     await scope.speaking?.complete();
     if (error === null) {
       throw thrown;
@@ -263,14 +266,6 @@ class LanggraphSession implements EngineSession {
     await this.#saver.rollback(conversationId);
     await this.#keep([]);
     return failed({ code: error.code, detail: error.detail }, answer);
-  }
-
-  /** The model gate counts calls as well and refuses the one too many by the same code. */
-  #tooManyCalls(thrown: unknown): PlatformError | null {
-    const { modelCallCount } = this.#context.snapshot.limits;
-    return thrown instanceof GraphRecursionError
-      ? new PlatformError("run_timeout", `The run asked for more than ${modelCallCount} model messages.`)
-      : null;
   }
 
   /** Keeps what there is: the input, results that came, and the partial answer. */
@@ -328,43 +323,9 @@ class LanggraphSession implements EngineSession {
   }
 }
 
-const NO_RESULT: StepResult = {
-  outcome: "failed",
-  answer: "",
-  stopReason: "",
-  leaf: null,
-  servedModel: "",
-  error: null,
-};
-
-function answered(scope: StepScope): StepResult {
-  const message = scope.answer;
-  if (message === null) {
-    throw new PlatformError("engine_failed", "The graph ended without an answer.");
-  }
-  const { stopReason, servedModel } = message;
-  const answer = textOf(message.content);
-  return isCutOff(message)
-    ? {
-        ...failed({ code: "output_truncated", detail: `The model stopped with ${stopReason}.` }, answer),
-        stopReason,
-        servedModel,
-      }
-    : { ...NO_RESULT, outcome: "done", answer, stopReason, servedModel };
-}
-
 function messagesOf(saver: TranscriptSaver, conversationId: string): readonly Message[] {
   // The channel is written by the graph alone.
   return (saver.newestValue(conversationId, "messages") ?? []) as readonly Message[];
-}
-
-/** An answer that is in the state already, as the model gave it. */
-function answerOf({ content, stopReason = "", servedModel = "" }: Message): ModelMessage {
-  return { content: content.filter((block) => block.type !== "tool_result"), stopReason, servedModel };
-}
-
-function failed(error: NonNullable<StepResult["error"]>, answer: string): StepResult {
-  return { ...NO_RESULT, answer, error };
 }
 
 /** Whatever is wrong with a stored transcript, it is the transcript that is wrong: the platform then rebuilds it. */
@@ -376,25 +337,4 @@ function readable(read: () => void): void {
       ? cause
       : new PlatformError("transcript_corrupt", "The transcript cannot be read.", { cause });
   }
-}
-
-/** Whoever is refused with one of these owns the conversation no more. */
-const FENCED: ReadonlySet<string> = new Set(["stale_generation", "slot_unknown"]);
-
-/** How gates say that people ended the run. */
-const ENDED_BY_PEOPLE: ReadonlySet<string> = new Set(["run_cancelled", "run_stopped"]);
-
-/** What a gate said when a cancel or a stop reached it before it reached this step: nobody here was asked to stop yet. */
-function cancelOf(thrown: unknown): StepResult["error"] {
-  const error = firstPlatformError(thrown);
-  return error !== null && ENDED_BY_PEOPLE.has(error.code) ? { code: error.code, detail: error.detail } : null;
-}
-
-/** Several calls may fail together; the run ends with the first reason. */
-function firstPlatformError(thrown: unknown): PlatformError | null {
-  if (thrown instanceof PlatformError) {
-    return thrown;
-  }
-  const inner: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
-  return inner.find((each) => each instanceof PlatformError) ?? null;
 }

@@ -3,7 +3,7 @@
  * never came to its end is cut off. A call without a result gets the one the ledger has, or is told what became of it.
  */
 import { PlatformError, wellFormed } from "@signalbox/contract";
-import { outcomeOfLostCall, type CallOutcome, type SaidItem } from "@signalbox/worker";
+import type { FoundCall, LostCall, SaidItem } from "@signalbox/worker";
 import { textOf, toolResult, toolUsesOf, type Message } from "./message.ts";
 
 export interface UnfinishedTurn {
@@ -38,7 +38,7 @@ export function beginOfTurn(messages: readonly Message[], before: readonly Messa
 export async function repairedTurn(
   messages: readonly Message[],
   begin: number,
-  outcomes: (toolUseIds: readonly string[]) => Promise<readonly CallOutcome[]>,
+  resultsOf: (calls: readonly LostCall[]) => Promise<readonly FoundCall[]>,
 ): Promise<UnfinishedTurn> {
   const last = messages.at(-1);
   const isTorn = last?.role === "assistant" && last.stopReason === undefined && toolUsesOf(last.content).length === 0;
@@ -50,10 +50,8 @@ export async function repairedTurn(
     .slice(begin)
     .flatMap((message) => (message.role === "assistant" ? toolUsesOf(message.content) : []))
     .filter((use) => !known.has(use.id));
-  const found = open.length === 0 ? [] : await outcomes(open.map((use) => use.id));
-  const results = open.map((use) =>
-    toolResult(use.id, outcomeOfLostCall(found.find((each) => each.toolUseId === use.id))),
-  );
+  const found = await resultsOf(open.map(({ id, name, input }) => ({ toolUseId: id, name, input })));
+  const results = found.map(({ toolUseId, outcome }) => toolResult(toolUseId, outcome));
   const repaired = [...whole, ...results];
   const end = repaired.at(-1);
   const isOver = end?.role === "assistant" && toolUsesOf(end.content).length === 0;

@@ -307,7 +307,8 @@ create table signalbox.tool_call (
   error_code text,
   proposed_at timestamp with time zone not null,
   started_at timestamp with time zone,
-  finished_at timestamp with time zone
+  finished_at timestamp with time zone,
+  attempt integer not null default 1
 ) with (fillfactor=70);
 create table signalbox.transcript_entry (
   tenant_id text not null,
@@ -1094,6 +1095,22 @@ begin
     || ',"runId":' || signalbox.quoted(p_run)
     || ',"tenantId":' || signalbox.quoted(p_tenant)
     || ',"version":1}', 'UTF8'));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_again(p_run signalbox.run, p_tool_use text, p_name text, p_digest text)
+ RETURNS signalbox.tool_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  update signalbox.tool_call t
+  set state = 'proposed', generation = p_run.generation, attempt = t.attempt + 1, process = null, started_at = null,
+      finished_at = null, result = null, result_summary = null, error_code = null
+  where t.run_id = p_run.id and t.tool_use_id = p_tool_use and t.name = p_name and t.arguments_digest = p_digest
+    and t.generation < p_run.generation and t.state = 'unknown' and t.effect in ('read', 'egress_read')
+  returning t.* into v_call;
+  return v_call;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.begin_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
@@ -2053,6 +2070,9 @@ begin
   order by t.state <> 'proposed', t.proposed_at, t.ordinal
   limit 1
   for no key update;
+  if not found and p_tool_use is not null then
+    v_call := signalbox.begin_again(p_run, p_tool_use, p_name, p_digest);
+  end if;
   return v_call;
 end $function$
 ;
@@ -3582,6 +3602,7 @@ begin
   perform signalbox.audit(p_run.tenant_id, 'tool_called', p_run.actor, p_run.conversation_id, p_run.id,
     v_call.generation,
     '{"argumentsDigest":' || signalbox.quoted(v_call.arguments_digest)
+    || case when v_call.attempt > 1 then ',"attempt":' || v_call.attempt else '' end
     || ',"definitionHash":' || signalbox.quoted(v_call.definition_hash)
     || ',"effect":' || signalbox.quoted(v_call.effect)
     || ',"name":' || signalbox.quoted(v_call.name)

@@ -21,7 +21,6 @@ export type {
   TranscriptEntry,
   TranscriptLog,
 } from "./executor.ts";
-export { outcomeOfLostCall } from "./call-outcome.ts";
 export { GateConnections } from "./gate-clients/gate-connections.ts";
 export { ModelClient, type ModelCall } from "./gate-clients/model-client.ts";
 export type { JsonObject, ModelBlock, ModelDelta, ModelMessage } from "./gate-clients/model-message.ts";
@@ -34,6 +33,7 @@ export {
 } from "./gate-clients/tool-client.ts";
 export { MESSAGE_BYTES_MAX } from "./limits.ts";
 export { lineLog, type WorkerLog, type WorkerLogLevel } from "./log.ts";
+export { resultsOfLostCalls, type FoundCall, type LostCall, type LostCallPorts } from "./lost-calls.ts";
 export { createTranscriptLog } from "./record-client.ts";
 export { modelBlocks } from "./result-blocks.ts";
 export { fromConnectError, toConnectError } from "./rpc-errors.ts";

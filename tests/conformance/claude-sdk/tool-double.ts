@@ -51,7 +51,7 @@ export async function startToolDouble(token: string): Promise<ToolDouble> {
       return { tools: state.listed };
     }
     if (method === "tools/call") {
-      const toolUseId = params?._meta?.["claudecode/toolUseId"];
+      const toolUseId = params?._meta?.["claudecode/toolUseId"] ?? params?._meta?.["signalbox/toolUseId"];
       const call = {
         name: params?.name ?? "",
         args: params?.arguments ?? {},

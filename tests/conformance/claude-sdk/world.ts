@@ -12,6 +12,19 @@ import { TranscriptDouble } from "./transcript-double.ts";
 
 export const SLOT_TOKEN = "c2xvdC10b2tlbi1vZi10aGUtdGVzdA";
 
+export const READER_TOOLS: Snapshot["tools"] = [
+  {
+    name: TOOL.name,
+    server: "docs",
+    tool: "read",
+    title: "Read a document",
+    description: TOOL.description,
+    effect: "read",
+    definitionHash: "0".repeat(64),
+    inputSchema: TOOL.inputSchema,
+  },
+];
+
 const SNAPSHOT: Snapshot = {
   agentId: "agt_00000000000070008000000000000001",
   agentName: "reader",
@@ -20,18 +33,7 @@ const SNAPSHOT: Snapshot = {
   instructions: "You answer about documents.",
   model: "sim/sim-1",
   maxOutputTokens: 4_096,
-  tools: [
-    {
-      name: TOOL.name,
-      server: "docs",
-      tool: "read",
-      title: "Read a document",
-      description: TOOL.description,
-      effect: "read",
-      definitionHash: "0".repeat(64),
-      inputSchema: TOOL.inputSchema,
-    },
-  ],
+  tools: READER_TOOLS,
   limits: { modelCallCount: 8, toolCallCount: 8, wallClockMs: 60_000 },
 };
 

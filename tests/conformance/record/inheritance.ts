@@ -151,6 +151,38 @@ export function inheritanceSuite(bench: () => RecordBench): void {
     expect(await codeOf(beneath)).toBe("transcript_corrupt");
   });
 
+  it("a look that was lost with its gate is taken again as the same call; anything else stays unknown", async () => {
+    const scene = await unfinished(bench());
+    const { process, dead } = scene;
+    const gate = await bench().process();
+    const [look, pay] = [proposal(), proposal({ effect: "irreversible" })];
+    await propose(process, dead.tokenHash, [look, pay]);
+    for (const call of [look, pay]) await openTool(gate, dead.tokenHash, call);
+    await gate.die();
+    await process.processes.sweep(process.incarnation);
+    expect(await codeOf(openTool(process, dead.tokenHash, look))).toBe("tool_outcome_unknown");
+    const next = await succeed(scene);
+    const left = await next.ownership.takeOver({ adopt: true });
+    expect(left).toMatchObject({ openCallCount: 0, outcomeUnknown: true, leaf: "c" });
+    const paying = codeOf(openTool(process, next.tokenHash, pay));
+    expect(["tool_outcome_unknown", "tool_not_proposed"]).toContain(await paying);
+    const again = await openTool(process, next.tokenHash, look);
+    expect(again).toMatchObject({ kind: "execute", toolCallId: look.toolCallId });
+    await process.gates.settleToolCall(toolOutcome(look));
+    expect(await openTool(process, next.tokenHash, look)).toMatchObject({ kind: "replay", state: "succeeded" });
+    const told = (await bench().events(next.place)).filter((event) => event.itemId === look.toolCallId);
+    expect(told.map((event) => (event.type === "tool.finished" ? event.state : event.type))).toEqual([
+      "tool.started",
+      "unknown",
+      "tool.started",
+      "succeeded",
+    ]);
+    const revisions = told.map((event) => event.revision ?? 0);
+    expect(revisions).toEqual([...new Set(revisions)].sort((one, other) => one - other));
+    const actions = await bench().auditActions(next.place);
+    expect(actions.filter((action) => action === "tool_called")).toHaveLength(3);
+  });
+
   it("tells what became of calls of its own run, and of no others", async () => {
     const scene = await unfinished(bench());
     const { process, dead } = scene;

@@ -1,4 +1,4 @@
-/** Calls that may have acted: who goes away, who takes over and who cancels, and what the ledger says in the end. */
+/** Calls that have left: who goes away, who takes over and who cancels, and what the ledger says in the end. */
 import { describe, expect, it } from "vitest";
 import { until } from "./gate-fixture.ts";
 import { payCall, withHttpServer } from "./scripted-docs.ts";
@@ -26,7 +26,10 @@ function leavingEngine(url: string) {
 const LOOKS_OFTEN = { limits: { recheckEveryMs: 20 } };
 const looked = ({ record }: ToolFixture, count: number) => until(() => (record.counts.cancelledRuns ?? 0) >= count);
 
-describe("a call that may have acted", () => {
+const EFFECTS = { read: { pay: { effect: "read" } }, write: { pay: { effect: "write" } } } as const;
+
+describe.each(["read", "write"] as const)("a call that has left, of effect %s", (effect) => {
+  const effects = EFFECTS[effect];
   it.each<[string, (fixture: ToolFixture) => Promise<void> | void]>([
     ["", () => undefined],
     [" and another worker goes on", ({ record }) => record.changeWorker()],
@@ -55,11 +58,11 @@ describe("a call that may have acted", () => {
         expect(neighbour.calls).toMatchObject([{ outcome: "answered" }]);
         expect(record.toolCalls).toMatchObject([{ state: "succeeded", resultSummary: "paid" }]);
       },
-      { scripted, ...LOOKS_OFTEN },
+      { scripted, effects, ...LOOKS_OFTEN },
     );
   });
 
-  it("is told to stop when its run is cancelled, with or without its engine, and is unknown then", () =>
+  it("is told to stop when its run is cancelled, and has no outcome then", () =>
     withHttpServer(
       async (fixture, neighbour) => {
         const { record, url } = fixture;
@@ -73,9 +76,11 @@ describe("a call that may have acted", () => {
         await record.cancel();
         await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled");
         await until(() => record.toolSettlements.length === 1);
-        expect(record.toolSettlements).toMatchObject([{ state: "unknown", errorCode: "run_cancelled" }]);
+        expect(record.toolSettlements).toMatchObject([
+          { state: effect === "read" ? "failed" : "unknown", errorCode: "run_cancelled" },
+        ]);
       },
-      { scripted: { pay: { delayMs: 60_000, result: "x" } }, ...LOOKS_OFTEN },
+      { scripted: { pay: { delayMs: 60_000, result: "x" } }, effects, ...LOOKS_OFTEN },
     ));
 
   it("is not stopped by an older client's words, and answers it after all", () => {
@@ -95,7 +100,7 @@ describe("a call that may have acted", () => {
         letGo();
         expect(textOf(await asked)).toBe("paid");
       },
-      { scripted, ...LOOKS_OFTEN },
+      { scripted, effects, ...LOOKS_OFTEN },
     );
   });
 });

@@ -6,8 +6,8 @@ import { readCallFile, stdioServerCommand } from "@signalbox/testkit";
 import { describe, expect, it } from "vitest";
 import { until } from "./gate-fixture.ts";
 import { payCall, withHttpServer } from "./scripted-docs.ts";
-import { callTool, post, propose, startToolFixture, textOf, type ToolFixture } from "./tool-fixture.ts";
-import { TOKEN } from "./watched-record.ts";
+import { callTool, propose, startToolFixture, textOf, type ToolFixture } from "./tool-fixture.ts";
+import { TOKEN_HASH } from "./watched-record.ts";
 
 const MAY_HAVE = "It may have taken effect: do not simply make it again.";
 
@@ -47,39 +47,6 @@ describe("a tool that does not answer", () => {
 
   const slowCall = { id: "toolu_s", name: "docs__slow", input: {} };
 
-  it("because its engine went away: the server is told, the outcome recorded", () =>
-    withHttpServer(async ({ url, record }, neighbour) => {
-      await propose(record, slowCall);
-      const leave = new AbortController();
-      const params = { name: slowCall.name, arguments: {} };
-      const asked = post(url, "tools/call", {
-        params,
-        meta: { "claudecode/toolUseId": slowCall.id },
-        signal: leave.signal,
-      }).catch(() => null);
-      await neighbour.waitFor((calls) => calls.length === 1);
-      leave.abort();
-      await asked;
-      await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_000);
-      await until(() => record.toolSettlements.length === 1);
-      expect(record.toolSettlements).toMatchObject([{ state: "failed", errorCode: "run_cancelled" }]);
-    }));
-
-  it("because an older client cancelled it in words", () =>
-    withHttpServer(async ({ url, record }, neighbour) => {
-      await propose(record, slowCall);
-      const asked = callTool(url, slowCall, { era: "handshake", id: 77 });
-      await neighbour.waitFor((calls) => calls.length === 1);
-      const noted = await fetch(url, {
-        method: "POST",
-        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-        body: JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 77 } }),
-      });
-      expect(noted.status).toBe(202);
-      await neighbour.waitFor((calls) => calls[0]?.outcome === "cancelled", 1_000);
-      expect(textOf(await asked)).toBe("The call was cancelled. (run_cancelled)");
-    }));
-
   it.each([
     [
       "a cancel rang",
@@ -89,15 +56,6 @@ describe("a tool that does not answer", () => {
       },
       "run_cancelled",
     ],
-    [
-      "a takeover rang",
-      async ({ gate, record }: ToolFixture) => {
-        await record.changeWorker();
-        gate.look(record.conversationId);
-      },
-      "stale_generation",
-    ],
-    ["its slot was unbound", async ({ record }: ToolFixture) => record.unbind(), "stale_generation"],
   ])("because %s", async (_name, cut, code) =>
     withHttpServer(async (fixture, neighbour) => {
       await propose(fixture.record, slowCall);
@@ -109,6 +67,22 @@ describe("a tool that does not answer", () => {
       expect(fixture.record.toolSettlements).toMatchObject([{ state: "failed", errorCode: code }]);
     }),
   );
+
+  it("because its gate ends: whoever goes on with the turn may look again", () =>
+    withHttpServer(async ({ url, record, gate }, neighbour) => {
+      await propose(record, slowCall);
+      const asked = callTool(url, slowCall);
+      await neighbour.waitFor((calls) => calls.length === 1);
+      await gate[Symbol.asyncDispose]();
+      await asked;
+      expect(record.toolSettlements).toMatchObject([{ state: "unknown", errorCode: "shutting_down" }]);
+      await record.changeWorker();
+      await record.bind();
+      const again = { tokenHash: TOKEN_HASH, process: record.process, toolUseId: slowCall.id, name: slowCall.name };
+      const [call] = record.toolCalls;
+      const grant = await record.openToolCall({ ...again, argumentsDigest: call!.argumentsDigest });
+      expect(grant).toMatchObject({ kind: "execute", toolCallId: call!.id });
+    }));
 
   it("is settled again while the record is away, and the engine gets the answer once it is kept", () =>
     withHttpServer(async ({ url, record }) => {

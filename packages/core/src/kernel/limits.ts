@@ -30,6 +30,8 @@ export const LIMITS = {
   // The turn.
   /** Owners and workers one run may use up before it ends as `retries_exhausted`. */
   attemptCount: 5,
+  /** How long a new owner waits for calls that the one before has open at a gate; each ends within its own time. */
+  inheritedCallWaitMs: HOUR_MS,
   /** Steps that may end with `continue` in one turn. */
   continueCount: 16,
   /** Messages of the history that seed a rebuilt session. */

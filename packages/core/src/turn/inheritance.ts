@@ -1,6 +1,7 @@
 /**
- * A takeover begins with what earlier generations left: calls that are still open at a live gate are waited for, within a
- * bound, because their outcome belongs to the turn; then the tail of the transcript is adopted, if it is to be continued.
+ * A takeover begins with what earlier generations left: calls that are still open at a live gate are waited for, as long
+ * as they may take, because their outcome belongs to the turn; then the tail of the transcript is adopted, if it is to be
+ * continued.
  */
 import { backoffMs } from "../kernel/backoff.ts";
 import type { ClosedItem, Inheritance, Ownership, VisibleItem } from "../ports/ownership-record.ts";
@@ -19,8 +20,8 @@ export async function takeOver(
     return { openCallCount: 0, outcomeUnknown: claim.outcomeUnknown, leaf: null, closedItems: [] };
   }
   const { limits, ports } = by.context;
-  const { openCallPollMs: baseMs, openCallPollCapMs: capMs, openCallWaitMs } = limits;
-  const giveUpAtMs = ports.clock.monotonicMs() + openCallWaitMs;
+  const { openCallPollMs: baseMs, openCallPollCapMs: capMs, inheritedCallWaitMs } = limits;
+  const giveUpAtMs = ports.clock.monotonicMs() + inheritedCallWaitMs;
   for (let pollCount = 1; ; pollCount += 1) {
     const left = await by.stops.patiently(ownership.takeOver({ adopt: highest === "repaired" }));
     // A cancelled turn is not gone on with, and its ending waits for these calls itself.

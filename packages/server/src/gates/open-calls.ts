@@ -12,8 +12,8 @@ export interface OpenCall {
   readonly runId: RunId | null;
   readonly generation: number;
   /**
-   * It acts on the world, so its outcome is worth more than its end: a change of owner leaves it alone, and only a
-   * cancel of its run, or the end of this process, cuts it.
+   * Its outcome is worth more than its end, to whoever owns the conversation by then: a change of owner leaves it alone,
+   * and only a cancel of its run, or the end of this process, cuts it.
    */
   readonly mustBeKnown?: boolean;
   /** Ends the call's traffic with the outside. Called once; must not throw. */

@@ -61,7 +61,6 @@ const TOOL_USE_ID_KEYS: readonly string[] = ["claudecode/toolUseId", "signalbox/
 export class ToolCall {
   readonly #ports: ToolCallPorts;
   readonly #input: ToolCallInput;
-  #granted: Granted | null = null;
   /** Why nobody waits for the answer any more. */
   #left: PlatformError | null = null;
   readonly #call: { readonly toolUseId: string | null; readonly name: string; readonly argumentsDigest: string };
@@ -82,12 +81,11 @@ export class ToolCall {
   }
 
   /**
-   * Nobody waits for the answer any more. A call that changes nothing ends with that. One that may have acted goes on
-   * until its server has answered, its time is over or its run is cancelled: the ledger tells what it came to.
+   * Nobody waits for the answer any more. A call that has left goes on until its server has answered, its time is over or
+   * its run is cancelled: the ledger tells what it came to, and whoever goes on with the turn uses it.
    */
   leave(reason: PlatformError): void {
     this.#left ??= reason;
-    if (this.#granted !== null && isRepeatable(this.#granted.effect)) this.#input.ending.abort(this.#left);
   }
 
   /** Rejects only when the engine may not go on (`slot_unknown`, `stale_generation`, `run_cancelled`). */
@@ -135,8 +133,6 @@ export class ToolCall {
     const { ending } = this.#input;
     const openCall = this.#openCall(grant);
     open.add(openCall);
-    this.#granted = grant;
-    if (this.#left !== null) this.leave(this.#left);
     try {
       const answer = await to.server.call({
         tool: grant.tool,
@@ -169,7 +165,8 @@ export class ToolCall {
       const text = `The outcome of this call is not known. ${detail} It may have taken effect: do not simply make it again.`;
       return { state: "unknown", errorCode: code, result: errorResult(text) };
     }
-    return failed(code, detail);
+    // Lost with this gate: whoever goes on with the turn may make it again.
+    return { ...failed(code, detail), ...(code === "shutting_down" ? { state: "unknown" } : {}) };
   }
 
   async #settled(grant: Granted, { result, state, errorCode }: Outcome): Promise<ShapedResult> {
@@ -207,7 +204,7 @@ export class ToolCall {
       conversationId: view.conversationId,
       runId: grant.runId,
       generation: view.run?.generation ?? 0,
-      mustBeKnown: !isRepeatable(grant.effect),
+      mustBeKnown: true,
       cut: (code) => ending.abort(new PlatformError(code)),
     };
   }

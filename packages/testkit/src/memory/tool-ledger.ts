@@ -57,7 +57,7 @@ function insertProposal(db: MemoryDatabase, call: ModelCallRow, proposal: Propos
 
 export function openToolCall(db: MemoryDatabase, intent: ToolIntent): ToolGrant {
   const bound = boundForIntent(db, intent.tokenHash, intent.process);
-  const call = proposedCall(db, bound, intent);
+  const call = begunAgain(db, bound, proposedCall(db, bound, intent));
   if (call.server === null || call.tool === null) throw new PlatformError("tool_not_allowed");
   if (call.state === "unknown") throw new PlatformError("tool_outcome_unknown");
   if (call.state === "succeeded" || call.state === "failed" || call.state === "denied") return replayOf(call);
@@ -97,6 +97,14 @@ function proposedCall(
       : calls.find((each) => each.toolUseId === intent.toolUseId);
   if (call === undefined || call.state === "withdrawn") throw new PlatformError("tool_not_proposed");
   return call;
+}
+
+/** What an earlier generation lost starts over under its own id when it changes nothing. */
+function begunAgain(db: MemoryDatabase, { generation }: BoundSlot, call: ToolCallRow): ToolCallRow {
+  const isLost = call.state === "unknown" && call.generation < generation;
+  return isLost && proposedAgain(call) === "propose"
+    ? db.toolCalls.update(call.id, { state: "proposed", generation, process: null, resultJson: null })
+    : call;
 }
 
 /** A call with an effect that this run made already, before its turn ran again. */

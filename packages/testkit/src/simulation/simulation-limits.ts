@@ -6,6 +6,7 @@ export const SIMULATION_LIMITS: Limits = {
   interruptWaitMs: 500,
   seatWaitMs: 2_000,
   openCallWaitMs: 1_000,
+  inheritedCallWaitMs: 5_000,
   drainMs: 3_000,
   haltWaitMs: 1_000,
   runWallClockMs: 30_000,
