@@ -42,8 +42,8 @@ async function oneRun(arena: Arena, database: pg.Client, run: number): Promise<r
   const conversation = await stage.newConversation(runtime);
   const from = await marked(stage.databaseLog, database, `request ${run}`);
   const firstTokens: Promise<number>[] = [];
-  await client.send(conversation, WAITING_TEXT, () => {
-    firstTokens.push(marked(stage.databaseLog, database, `${MARK} ${run}`));
+  await client.send(conversation, WAITING_TEXT, {
+    onFirstToken: () => firstTokens.push(marked(stage.databaseLog, database, `${MARK} ${run}`)),
   });
   const [to] = await Promise.all(firstTokens);
   const log = readFileSync(stage.databaseLog, "utf8").slice(from, to);

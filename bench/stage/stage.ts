@@ -8,7 +8,13 @@ import { join } from "node:path";
 import { Signalbox } from "@signalbox/client";
 import { startSimProcess, type SimProcess } from "@signalbox/testkit";
 import { openDatabase } from "../../packages/server/src/database/open-database.ts";
-import { issueKey, platformFacts, serve, startWorkerProcess } from "../../tests/setup/real-processes.ts";
+import {
+  issueKey,
+  platformFacts,
+  serve,
+  startWorkerProcess,
+  type RealProcess,
+} from "../../tests/setup/real-processes.ts";
 import { until } from "../../tests/setup/until.ts";
 import { cpuMsOf, postgresPids } from "./cpu.ts";
 
@@ -28,6 +34,10 @@ export interface Stage extends AsyncDisposable {
   /** The platform and its workers. */
   readonly pids: readonly number[];
   readonly platformPid: number;
+  /** Ends every worker and waits until the platform knows of none. */
+  stopWorkers(): Promise<void>;
+  /** One more worker, once the platform knows of it. */
+  startWorker(runtime: string): Promise<void>;
   /** CPU time of every process of the database so far. */
   databaseCpuMs(): number;
   /** An agent on `runtime`, made when it is first asked for. */
@@ -56,9 +66,13 @@ export async function openStage(runtimes: readonly string[], options: StageOptio
   const apiKey = await issueKey(facts);
   const served = await serve(facts);
   const platform = stack.use(served.process);
-  const workers = runtimes.map((runtime) =>
-    stack.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime, words: roomWords(options) })),
-  );
+  const crew = stack.use(new AsyncDisposableStack());
+  const workers: RealProcess[] = [];
+  const startOne = (runtime: string): void => {
+    const words = roomWords(options);
+    workers.push(crew.use(startWorkerProcess(facts, { gatesUrl: served.gatesUrl, runtime, words })));
+  };
+  for (const runtime of runtimes) startOne(runtime);
   const client = new Signalbox({ url: served.url, apiKey });
   await until("every runtime", () => allAvailable(client, runtimes), RUNTIME_WAIT_MS);
   const agents = new Map<string, Promise<string>>();
@@ -75,7 +89,17 @@ export async function openStage(runtimes: readonly string[], options: StageOptio
     client,
     databaseUrl,
     databaseLog: join(folder, "data", "postgres.run", "postgres.log"),
-    pids: [platform, ...workers].flatMap(({ child }) => (child.pid === undefined ? [] : [child.pid])),
+    get pids() {
+      return [platform, ...workers].flatMap(({ child }) => (child.pid === undefined ? [] : [child.pid]));
+    },
+    async stopWorkers() {
+      await Promise.all(workers.splice(0).map((worker) => worker.kill("SIGTERM")));
+      await until("no worker", async () => (await client.runtimes()).every((each) => !each.available), RUNTIME_WAIT_MS);
+    },
+    async startWorker(runtime) {
+      startOne(runtime);
+      await until("the worker", () => allAvailable(client, [runtime]), RUNTIME_WAIT_MS);
+    },
     platformPid: platform.child.pid ?? 0,
     databaseCpuMs: () => cpuMsOf(postgresPids(folder)),
     agent,

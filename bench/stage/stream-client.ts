@@ -18,6 +18,14 @@ export interface StreamClientOptions {
   readonly apiKey: string;
 }
 
+/** What is told while a run is under way. */
+export interface StreamListener {
+  readonly onRun?: (id: string) => void;
+  readonly onFirstToken?: () => void;
+  /** Each new piece of the answer, as it comes. */
+  readonly onText?: (text: string) => void;
+}
+
 interface Frame {
   readonly text?: string;
   readonly offset?: number;
@@ -33,11 +41,12 @@ export class StreamClient implements Disposable {
     this.#options = options;
   }
 
-  async send(conversationId: string, content: string, onFirstToken?: () => void): Promise<StreamedRun> {
+  async send(conversationId: string, content: string, listener: StreamListener = {}): Promise<StreamedRun> {
     const body = JSON.stringify({ content });
     const startMs = performance.now();
     const response = await this.#post(`/v1/conversations/${conversationId}/messages`, body);
-    const watch = new RunWatch(startMs, onFirstToken);
+    listener.onRun?.(response.headers.location?.split("/").at(-1) ?? "");
+    const watch = new RunWatch(startMs, listener);
     for await (const chunk of response as AsyncIterable<Buffer>) watch.take(chunk.toString("utf8"));
     if (response.statusCode !== 200) throw new Error(`${response.statusCode}: ${watch.rest}`);
     return watch.run();
@@ -70,7 +79,7 @@ export class StreamClient implements Disposable {
 /** Follows one run's frames. */
 class RunWatch {
   readonly #startMs: number;
-  readonly #onFirstToken: (() => void) | undefined;
+  readonly #listener: StreamListener;
   #pending = "";
   #firstTokenMs = Number.NaN;
   #lastTokenMs = Number.NaN;
@@ -78,9 +87,9 @@ class RunWatch {
   #text = "";
   #outcome = "";
 
-  constructor(startMs: number, onFirstToken?: () => void) {
+  constructor(startMs: number, listener: StreamListener) {
     this.#startMs = startMs;
-    this.#onFirstToken = onFirstToken;
+    this.#listener = listener;
   }
 
   get rest(): string {
@@ -116,7 +125,7 @@ class RunWatch {
     }
     if (Number.isNaN(this.#firstTokenMs)) {
       this.#firstTokenMs = atMs;
-      this.#onFirstToken?.();
+      this.#listener.onFirstToken?.();
     }
     this.#grow(data, atMs);
   }
@@ -127,6 +136,7 @@ class RunWatch {
     if (offset <= this.#text.length && fresh.length > 0) {
       this.#text += fresh;
       this.#lastTokenMs = atMs;
+      this.#listener.onText?.(fresh);
     }
   }
 }
