@@ -118,6 +118,7 @@ export {
   type RuntimeInfo,
   type UpdateAgent,
 } from "./http/agents.ts";
+export { INPUT_LIMITS } from "./http/input-limits.ts";
 export {
   conversationPageSchema,
   conversationQuerySchema,

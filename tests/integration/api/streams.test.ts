@@ -206,6 +206,20 @@ describe("the events of a conversation", () => {
   });
 });
 
+describe("a conversation that is deleted", () => {
+  it("closes the streams that follow it, with a reason", async () => {
+    const reading = all(await events());
+    expect((await world.ask(`/v1/conversations/${conversation}`, { key, method: "DELETE" })).status).toBe(204);
+    expect(await reading).toContainEqual({
+      id: null,
+      event: "stream.closing",
+      data: expect.stringContaining('"reason":"conversation_deleted"'),
+    });
+    expect(world.readers.size).toBe(0);
+    expectProblem(await world.refused(`/v1/conversations/${conversation}/events`, { key }), "not_found");
+  });
+});
+
 describe("a platform that stops", () => {
   it("closes its streams with a reason, and begins nothing new", async () => {
     const response = await events();

@@ -7,8 +7,10 @@ const BOUND_MS = 420_000;
 
 test("whatever is killed, frozen or restarted, every promise holds afterwards", { timeout: BOUND_MS }, async () => {
   const seed = Number(process.env.SIGNALBOX_CHAOS_SEED ?? Date.now() % 1_000_000);
+  // Before anything can fail: whoever sees it fail wants the same faults again.
+  process.stdout.write(`chaos: seed ${seed}; the same faults again with SIGNALBOX_CHAOS_SEED=${seed}\n`);
   const { faults, messages, breaches } = await perform({ seed, seconds: 60 });
-  process.stdout.write(`chaos: seed ${seed}, ${faults.length} faults, ${messages} acknowledged messages\n`);
+  process.stdout.write(`chaos: ${faults.length} faults, ${messages} acknowledged messages\n`);
   expect(breaches).toEqual([]);
   expect(faults.length).toBeGreaterThan(10);
   expect(messages).toBeGreaterThan(20);

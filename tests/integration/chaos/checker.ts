@@ -9,15 +9,15 @@ export interface Breach {
   readonly where: string;
 }
 
-const SETTLED_MS = 90_000;
+export const SETTLED_MS = 90_000;
 const TERMINAL = "('completed', 'cancelled', 'failed', 'rolled_back')";
 
 /** INV-02: waits until every acknowledged message has ended, and says which have not. */
-export async function untilSettled(cast: Cast): Promise<readonly Breach[]> {
+export async function untilSettled(cast: Cast, boundMs: number): Promise<readonly Breach[]> {
   const open = () =>
     cast.query<{ id: string; state: string }>(`select id, state from signalbox.run where state not in ${TERMINAL}`);
   try {
-    await until("the end of every run", async () => (await open()).length === 0, SETTLED_MS);
+    await until("the end of every run", async () => (await open()).length === 0, boundMs);
     return [];
   } catch {
     return (await open()).map(({ id, state }) => ({ promise: "INV-02", where: `${id} is still ${state}` }));

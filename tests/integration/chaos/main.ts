@@ -1,8 +1,11 @@
-/** `npm run chaos -- [--seconds 300] [--seed N] [--break INV-06]`: a storm on real processes, and its report. */
+/**
+ * `npm run chaos -- [--seconds 300] [--seed N] [--break INV-06]`: a storm on real processes and its report, then the
+ * negative control: a short storm under each sabotage, and after how long it was found.
+ */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { perform } from "./perform.ts";
-import { SABOTAGES } from "./sabotages.ts";
+import { foundAfter, SABOTAGES } from "./sabotages.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const complain = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -24,12 +27,8 @@ if (!Number.isSafeInteger(seed) || !(seconds > 0)) {
 
 const startedAtMs = performance.now();
 const stamp = (): string => `${((performance.now() - startedAtMs) / 1_000).toFixed(1).padStart(7)} s`;
-const report = await perform({
-  seed,
-  seconds,
-  note: (text) => say(`${stamp()}  ${text}`),
-  ...(sabotage === undefined ? {} : { sabotage }),
-});
+const note = (text: string): void => say(`${stamp()}  ${text}`);
+const report = await perform({ seed, seconds, note, ...(sabotage === undefined ? {} : { sabotage }) });
 say(`\n${report.faults.length} faults, ${report.messages} acknowledged messages, seed ${seed}`);
 for (const { promise, where } of report.breaches.slice(0, 40)) say(`BROKEN ${promise}: ${where}`);
 say(
@@ -37,4 +36,21 @@ say(
     ? "every promise held"
     : `${report.breaches.length} breaches; the same faults again: npm run chaos -- --seconds ${seconds} --seed ${seed}`,
 );
-process.exitCode = report.breaches.length === 0 ? 0 : 1;
+const missed = values.break === undefined ? await control() : 0;
+process.exitCode = report.breaches.length === 0 && missed === 0 ? 0 : 1;
+
+/** Answers how many sabotages nobody noticed. */
+async function control(): Promise<number> {
+  let missedCount = 0;
+  say("\nthe negative control");
+  for (const promise of Object.keys(SABOTAGES)) {
+    const found = await foundAfter(promise, { seed, note });
+    if (found === null) missedCount += 1;
+    say(
+      found === null
+        ? `NOT FOUND: nobody noticed that ${promise} was taken away`
+        : `${promise} was taken away, and found after ${found.seconds.toFixed(0)} s: ${found.where}`,
+    );
+  }
+  return missedCount;
+}

@@ -1,6 +1,6 @@
 /** One storm from beginning to end: gather, let people talk while things break, heal, settle, check. */
 import { gather, type Cast } from "./cast.ts";
-import { check, untilSettled, type Breach } from "./checker.ts";
+import { check, SETTLED_MS, untilSettled, type Breach } from "./checker.ts";
 import { diceOf } from "./dice.ts";
 import { converse } from "./people.ts";
 import { mend, rage, type Fault } from "./storm.ts";
@@ -18,6 +18,8 @@ export interface Performance {
   readonly seconds: number;
   readonly conversations?: number;
   readonly note?: (text: string) => void;
+  /** How long what is open may take to end once everything stands again. */
+  readonly settledMs?: number;
   /** Takes a promise away before anybody talks. */
   readonly sabotage?: (cast: Cast) => Promise<void>;
 }
@@ -33,7 +35,7 @@ export async function perform(options: Performance): Promise<StormReport> {
   const faults = await rage(cast, { seconds, dice: diceOf(seed), note }).finally(() => over.abort());
   const conversations = await talking;
   await mend(cast);
-  const unsettled = await untilSettled(cast);
+  const unsettled = await untilSettled(cast, options.settledMs ?? SETTLED_MS);
   const breaches = [...unsettled, ...(await check(cast, conversations))];
   const messages = conversations.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
   return { seed, seconds, faults, messages, breaches };

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Ownership } from "@signalbox/core";
 import { ApiWorld, newId } from "../../setup/api-world.ts";
-import { codeOf, modelSettlement } from "../store/record-parts.ts";
+import { codeOf, conclusionOf, modelSettlement } from "../store/record-parts.ts";
 import { conclude, Talk } from "./talk.ts";
 
 let world: ApiWorld;
@@ -120,18 +120,38 @@ it("a run that nobody knows, or that is somebody else's, cannot be cancelled", a
   expect((await talk.run(run)).cancelRequestedAt).toBeNull();
 });
 
-it("cancel and success at the same moment: one ending, and both sides are told the same", async () => {
-  const seen = new Set<string>();
-  for (let time = 0; time < 8; time += 1) {
+/** How far the owner's ending has come when the cancel is sent. */
+const MEETINGS = ["before the ending begins", "while it begins", "between the two", "after it"] as const;
+
+it.each(MEETINGS)("a cancel %s: one ending, and both sides are told the same", async (meeting) => {
+  for (let time = 0; time < 4; time += 1) {
     const { conversation, run, ownership } = await started();
-    const cancelling = talk.cancel(run, beside);
-    const [told] = await Promise.all([cancelling, conclude(ownership)]);
-    const ended = await talk.run(run);
-    seen.add(ended.status);
-    const outcome = ended.status === "completed" ? ["completed", "answered"] : ["cancelled", "user_cancel"];
+    const told = await meet(meeting, () => talk.cancel(run, beside), ownership);
+    const { status } = await talk.run(run);
+    if (meeting === "before the ending begins") expect(status).toBe("cancelled");
+    if (meeting === "after it") expect(status).toBe("completed");
+    const outcome = status === "completed" ? ["completed", "answered"] : ["cancelled", "user_cancel"];
     expect(await endings(conversation)).toEqual([outcome]);
-    expect([200, 202]).toContain(told.status);
-    if (told.status === 200) expect(told.body.status).toBe(ended.status);
+    expect(told.status).toBe(told.body.finishedAt === null ? 202 : 200);
+    // Who was told that the cancel is marked may count on it, and nobody else's run is marked.
+    expect(told.body.cancelRequestedAt !== null).toBe(status === "cancelled");
+    if (told.status === 200) expect(told.body.status).toBe(status);
   }
-  expect([...seen].every((status) => status === "completed" || status === "cancelled")).toBe(true);
 });
+
+async function meet<Told>(
+  meeting: (typeof MEETINGS)[number],
+  cancel: () => Promise<Told>,
+  ownership: Ownership,
+): Promise<Told> {
+  if (meeting === "before the ending begins") {
+    const told = await cancel();
+    await conclude(ownership);
+    return told;
+  }
+  if (meeting === "between the two") await ownership.seal(conclusionOf(ownership));
+  if (meeting === "after it") await conclude(ownership);
+  const rest = meeting === "after it" ? null : conclude(ownership);
+  const [told] = await Promise.all([cancel(), rest]);
+  return told;
+}

@@ -5,6 +5,8 @@ import { until } from "../../setup/until.ts";
 import { endingsOf, makeAgent, sendEach, setNeighbourhood, untilOffered, type Sent } from "./several.ts";
 
 const SHORT = "[[sim:tokens 20]] [[sim:slow 40]] Tell me something.";
+/** From the commit that gives a run back to the one that takes it up, on a machine that is busy with both. */
+const TAKEN_UP_MS = 2_000;
 /** Longer than a drain waits: handed over. */
 const LONG = "[[sim:tokens 300]] [[sim:slow 200]] Tell me everything.";
 
@@ -63,6 +65,17 @@ test(
       [sent[0]?.runId],
     );
     expect(new Set(starts.map((start) => start.process)).size).toBe(2);
+    // Whoever takes it over is woken by the release; a process that only looks now and then would take its time.
+    const { rows: waits } = await place.database.query<{ ms: number }>(
+      `select extract(epoch from started.at - given.at)::float8 * 1000 as ms
+       from signalbox.event given
+       join lateral (select at from signalbox.event next where next.conversation_id = given.conversation_id
+         and next.sequence > given.sequence and next.type = 'run.started' order by next.sequence limit 1) started on true
+       where given.run_id = $1 and given.type = 'run.admitted' and given.sequence > 1`,
+      [sent[0]?.runId],
+    );
+    expect(waits).toHaveLength(1);
+    expect(waits[0]?.ms).toBeLessThan(TAKEN_UP_MS);
   },
 );
 

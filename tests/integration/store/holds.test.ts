@@ -259,7 +259,7 @@ describe("a hold", () => {
   });
 });
 
-proves("INV-08", {
+proves("INV-02", {
   title: "a decision and the end of patience meet: the run is suspended and woken, or was never suspended",
   sabotages: ["decision_does_not_wait"],
   async holds(sabotage) {
@@ -289,7 +289,7 @@ proves("INV-08", {
     const { state } = await own.one<{ state: string }>("select state from signalbox.run where id = $1", [
       admission.runId,
     ]);
-    expect(state, "nobody is left waiting for a decided hold").toBe("admitted");
+    expect(state, "INV-02: waits for a hold that is decided").toBe("admitted");
   },
 });
 

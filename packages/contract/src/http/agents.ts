@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CONTAINMENT_GRADES, DEFAULT_WHEN_BUSY, EFFECT_CLASSES, WHEN_BUSY } from "../run.ts";
+import { INPUT_LIMITS } from "./input-limits.ts";
 import { pageOf } from "./page.ts";
 import { timeSchema } from "./time.ts";
 
@@ -14,9 +15,9 @@ const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 const FIELDS = {
   runtime: z.string().min(1).max(64),
   model: z.string().regex(MODEL_NAME, "name a model as provider/model"),
-  instructions: z.string().max(200_000),
-  tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(128),
-  maxOutputTokens: z.int().min(1).max(200_000),
+  instructions: z.string().max(INPUT_LIMITS.instructionsChars),
+  tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(INPUT_LIMITS.toolCount),
+  maxOutputTokens: z.int().min(1).max(INPUT_LIMITS.maxOutputTokens),
   /** What a message does to a run that is active, where the message does not say. */
   whenBusy: z.enum(WHEN_BUSY),
 } as const;

@@ -1,13 +1,17 @@
 import { z } from "zod";
 import { RUN_STATUSES } from "../run.ts";
+import { INPUT_LIMITS } from "./input-limits.ts";
 import { pageOf, pageQuerySchema } from "./page.ts";
 import { timeSchema } from "./time.ts";
 import { waitSchema } from "./wait.ts";
 
 /** The product's own labels: at most 16, keys of 1 to 64 characters, values of at most 512. */
 export const metadataSchema = z
-  .record(z.string().min(1).max(64), z.string().max(512))
-  .refine((all) => Object.keys(all).length <= 16, "at most 16 entries");
+  .record(z.string().min(1).max(INPUT_LIMITS.metadataKeyChars), z.string().max(INPUT_LIMITS.metadataValueChars))
+  .refine(
+    (all) => Object.keys(all).length <= INPUT_LIMITS.metadataCount,
+    `at most ${INPUT_LIMITS.metadataCount} entries`,
+  );
 
 /**
  * Body of `POST /v1/conversations`. `title` is `null` and `metadata` empty by default. Errors: `not_found` naming

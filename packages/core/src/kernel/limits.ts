@@ -1,12 +1,13 @@
 /** Every bound of `core` in one place. A queue, loop, retry, payload or wait without a line here is a mistake. */
+import { INPUT_LIMITS } from "@signalbox/contract";
 import { DAY_MS, HOUR_MS, KIB, MINUTE_MS, SECOND_MS } from "./units.ts";
 
 export const LIMITS = {
   // What a message may bring.
   messageChars: 200_000,
-  metadataCount: 16,
-  metadataKeyChars: 64,
-  metadataValueChars: 512,
+  metadataCount: INPUT_LIMITS.metadataCount,
+  metadataKeyChars: INPUT_LIMITS.metadataKeyChars,
+  metadataValueChars: INPUT_LIMITS.metadataValueChars,
   idempotencyKeyChars: 255,
   /** Runs that may wait behind the active one of a conversation. */
   queueCount: 20,
@@ -20,11 +21,11 @@ export const LIMITS = {
   snippetChars: 160,
 
   // What an agent may ask for, per run.
-  instructionsChars: 200_000,
-  toolCount: 128,
+  instructionsChars: INPUT_LIMITS.instructionsChars,
+  toolCount: INPUT_LIMITS.toolCount,
   modelCallCount: 200,
   toolCallCount: 500,
-  maxOutputTokens: 200_000,
+  maxOutputTokens: INPUT_LIMITS.maxOutputTokens,
   runWallClockMs: HOUR_MS,
 
   // The turn.

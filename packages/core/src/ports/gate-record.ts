@@ -198,7 +198,10 @@ export interface CallOutcome {
 
 /** Holds as the gates see them. */
 export interface HoldRecord {
-  /** Opens a hold for a call under the fence of an intent. */
+  /**
+   * Opens a hold for a call under the fence of an intent. A pause needs no such call: its hold is opened by the intent
+   * that meets it. This is for whoever asks a person before a call, an approval of the tool gate being the first.
+   */
   openHold(request: HoldRequest): Promise<KeptCall>;
   /** Whether waiting is over: the hold is not open any more, the owner is another one, or the run is to end. */
   isHoldOver(call: KeptCall): Promise<boolean>;

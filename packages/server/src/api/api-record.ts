@@ -119,6 +119,8 @@ export interface ApiRecord {
     once: Once<StoredConversation> | null,
   ): Promise<Recorded<StoredConversation>>;
   conversation(scope: Scope, id: string): Promise<StoredConversation>;
+  /** Whether the caller may still see it: less to read than the conversation itself. */
+  isThere(scope: Scope, conversationId: string): Promise<boolean>;
   /** Errors: `search_too_broad`. */
   conversations(scope: Scope, query: ConversationQuery): Promise<Page<StoredConversation>>;
   /** The conversation as it is afterwards. Errors: `not_found`, `conversation_deleting`. */

@@ -3,7 +3,7 @@
  * both. What the record says goes out with its sequence as id; a live delta goes out without one, so that a client
  * never resumes past the truth. Bells may be lost: the record is read at least once a second.
  */
-import type { LiveDelta } from "@signalbox/contract";
+import { PlatformError, type LiveDelta } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
 import { cursorExpired } from "./cursor.ts";
 import { oldestEventsUrl } from "./shapes.ts";
@@ -33,12 +33,14 @@ export interface FeedOptions {
 
 /**
  * Ends when `subscription` is closed, or at the newest event where the reader does not follow. Rejects with
- * `cursor_expired` when events behind the reader's place were forgotten while it read.
+ * `cursor_expired` when events behind the reader's place were forgotten while it read, and with `not_found` when the
+ * conversation is gone.
  */
 export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, void, undefined> {
   const signals = options.subscription[Symbol.asyncIterator]();
   let cursor = options.after;
   let { known } = options;
+  let doubts = false;
   for (;;) {
     const { events: rows, more } =
       known === null
@@ -53,6 +55,11 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
       cursor = row.sequence;
       yield { type: row.type, data: row.json, id: row.sequence, runId: row.runId };
     }
+    // A conversation that is gone says nothing, like one in which nothing happened.
+    if (doubts && rows.length === 0 && !(await options.record.isThere(options.scope, options.conversationId))) {
+      throw new PlatformError("not_found");
+    }
+    doubts = false;
     if (more) continue;
     if (!options.follow) return;
     let news = false;
@@ -60,7 +67,10 @@ export async function* eventFeed(options: FeedOptions): AsyncGenerator<Frame, vo
       const signal = await signals.next();
       if (signal.done === true) return;
       if (signal.value.kind === "delta") yield frameOf(signal.value.delta, options.nowMs());
-      else news = signal.value.kind === "reread" || signal.value.sequence > cursor;
+      else {
+        doubts ||= signal.value.kind === "reread";
+        news = doubts || (signal.value.kind === "bell" && signal.value.sequence > cursor);
+      }
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Writes an event feed as SSE. A POST stream ends after its run's `run.finished`; a GET stream follows. */
-import { PlatformError } from "@signalbox/contract";
+import { PlatformError, type ErrorCode } from "@signalbox/contract";
 import type { LiveSubscription } from "@signalbox/core";
 import { eventFeed } from "./event-feed.ts";
 import type { RouteCall } from "./route.ts";
@@ -53,8 +53,9 @@ export async function streamEvents(
     }
     if (services.stopping.aborted) response.close("server_stopping");
   } catch (thrown) {
-    if (thrown instanceof PlatformError && thrown.code === "cursor_expired") {
-      response.close("cursor_expired");
+    const reason = thrown instanceof PlatformError ? EXPECTED[thrown.code] : undefined;
+    if (reason !== undefined) {
+      response.close(reason);
       return;
     }
     services.log.error("an event stream ended early", thrown, {
@@ -64,6 +65,12 @@ export async function streamEvents(
     response.close("internal");
   }
 }
+
+/** Ends that nobody needs to hear of but the reader. */
+const EXPECTED: { readonly [Code in ErrorCode]?: string } = {
+  cursor_expired: "cursor_expired",
+  not_found: "conversation_deleted",
+};
 
 /** Headers that were set before the response was taken over. */
 export function stringHeaders(

@@ -1,6 +1,6 @@
 /** What one platform process works with. Precedence: flags, then environment, then defaults. */
 import { resolve } from "node:path";
-import { LIMITS } from "@signalbox/core";
+import { DAY_MS, LIMITS } from "@signalbox/core";
 import { ConfigurationError, countOf, portOf, secretOf, textOf, type Environment } from "./environment.ts";
 import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
 import { demandNeighbours, rolesOf, type ProcessRole } from "./roles.ts";
@@ -9,7 +9,7 @@ import type { LogLevel } from "../telemetry/log.ts";
 const DEFAULT_PORT = 4620;
 const OLLAMA_PORT = "11434";
 const SECRET_CHARS_MIN = 16;
-const DEFAULT_RETENTION_DAYS = 90;
+const DEFAULT_RETENTION_DAYS = LIMITS.eventRetentionMs / DAY_MS;
 const RETENTION_DAYS_MAX = 36_500;
 
 export interface ProviderConfig {

@@ -154,8 +154,11 @@ function conversations(
   };
 }
 
-function messages(queries: Queries): Pick<ApiRecord, "messages" | "message" | "accepted" | "events" | "feed"> {
+function messages(
+  queries: Queries,
+): Pick<ApiRecord, "messages" | "message" | "accepted" | "events" | "feed" | "isThere"> {
   return {
+    isThere: async (scope, conversationId) => (await queries.events.head(scope, conversationId)) !== null,
     async messages(scope, conversationId, page) {
       present(await queries.events.head(scope, conversationId));
       return pageOf(await queries.messages.list(scope, conversationId, requestOf(page)), messageOf);

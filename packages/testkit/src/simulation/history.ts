@@ -31,7 +31,11 @@ function tellChange(change: Change): string | null {
   const { before, after } = change as { readonly before: Row | null; readonly after: Row };
   switch (change.table) {
     case "run":
-      return tellMark(change.key, before, after) ?? tellState(change.key, before, after);
+      return (
+        tellRung(change.key, before, after) ??
+        tellMark(change.key, before, after) ??
+        tellState(change.key, before, after)
+      );
     case "tool_call":
     case "model_call":
       return tellState(change.key, before, after);
@@ -60,6 +64,13 @@ function tellChange(change: Change): string | null {
     default:
       return null;
   }
+}
+
+function tellRung(key: string, before: Row | null, after: Row): string | null {
+  const rung = after["rung"] ?? null;
+  return rung === null || rung === (before?.["rung"] ?? null)
+    ? null
+    : `${short(key)} was answered on the rung ${String(rung)}`;
 }
 
 function tellState(key: string, before: Row | null, after: Row): string | null {

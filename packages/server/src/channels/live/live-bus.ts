@@ -53,6 +53,11 @@ export class LiveBus implements LiveChannel, LiveHearing {
     this.#readers.get(conversationId)?.forEach((reader) => reader.ring(sequence));
   }
 
+  /** Something else than a new event: whoever reads this conversation looks again. */
+  reread(conversationId: string): void {
+    this.#readers.get(conversationId)?.forEach((reader) => reader.reread());
+  }
+
   ringSupervisors(): void {
     this.#supervisors.forEach((listener) => listener());
   }

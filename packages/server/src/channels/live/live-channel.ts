@@ -32,6 +32,13 @@ const DEAF_POLL_MS = 250;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_CAP_MS = 2_000;
 
+interface Newest {
+  readonly conversationId: string;
+  readonly sequence: number;
+  /** Deleted: no event will say so. */
+  readonly gone: boolean;
+}
+
 export class PostgresLiveChannel implements LiveChannel, LiveHearing, AsyncDisposable {
   readonly #options: Required<LiveChannelOptions>;
   readonly #origin = randomBytes(8).toString("hex");
@@ -206,15 +213,10 @@ export class PostgresLiveChannel implements LiveChannel, LiveHearing, AsyncDispo
         continue;
       }
       try {
-        const rows = await readRows<{ readonly conversationId: string; readonly sequence: number }>(
-          database,
-          NEWEST_SEQUENCES,
-          [read],
-        );
-        for (const { conversationId, sequence } of rows) {
-          if (sequence > (seen.get(conversationId) ?? -1)) {
-            bus.ring(conversationId, sequence);
-          }
+        const rows = await readRows<Newest>(database, NEWEST_SEQUENCES, [read]);
+        for (const { conversationId, sequence, gone } of rows) {
+          if (sequence > (seen.get(conversationId) ?? -1)) bus.ring(conversationId, sequence);
+          if (gone) bus.reread(conversationId);
         }
         seen = new Map(rows.map(({ conversationId, sequence }) => [conversationId, sequence]));
       } catch (thrown) {

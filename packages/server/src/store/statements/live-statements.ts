@@ -10,6 +10,6 @@ export const RING = {
 
 export const NEWEST_SEQUENCES = {
   name: "newest_sequences",
-  text: `select id as "conversationId", last_sequence as sequence
+  text: `select id as "conversationId", last_sequence as sequence, deleted_at is not null as gone
     from signalbox.conversation where id = any ($1)`,
 } as const;
