@@ -26,7 +26,7 @@ const SIGHTS = {
   "a waiting message follows": /finish: .*queued → admitted/,
   "text is taken back": /text\.retracted/,
   "a transcript is left where it cannot be continued": /the next rung is tried/,
-  "a transcript is seeded from the history": /was answered on the rung rebuilt/,
+  "a transcript is seeded from the history": /was answered on the rung "rebuilt"/,
   "a turn is gone on with": /"rung":"repaired"|take_over: /,
   "an old owner is refused": /this generation is over/,
   "a process learns that it was declared dead": /declared dead/,

@@ -70,7 +70,7 @@ function tellRung(key: string, before: Row | null, after: Row): string | null {
   const rung = after["rung"] ?? null;
   return rung === null || rung === (before?.["rung"] ?? null)
     ? null
-    : `${short(key)} was answered on the rung ${String(rung)}`;
+    : `${short(key)} was answered on the rung ${JSON.stringify(rung)}`;
 }
 
 function tellState(key: string, before: Row | null, after: Row): string | null {
