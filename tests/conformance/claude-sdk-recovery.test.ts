@@ -70,18 +70,18 @@ async function goOnWith(transcript: TranscriptDouble, effect: EffectClass): Prom
   return (await world.open({ rung: "repaired", leaf: transcript.leaf, transcript, generation: 2, snapshot })).session;
 }
 
-test("goes on from wherever the rows end, with the ledger's results, and the next turn reads a whole transcript", async () => {
-  const all = await wholeTurn();
-  const [a, b] = [isResult("toolu_a1"), isResult("toolu_b1")];
-  const lastCall = all.findLastIndex(isCall("toolu_b1"));
-  const stories: readonly (readonly TranscriptEntry[])[] = [
-    all.slice(0, -1),
-    all.slice(0, lastCall + 1),
-    all.slice(0, -1).filter((entry) => !b(entry)),
-    all.slice(0, -1).filter((entry) => !a(entry)),
-  ];
-  for (const entries of stories) {
-    const transcript = left(entries);
+/** How a turn of two calls may have been left, by what its last rows are. */
+const LEFT: Readonly<Record<string, (all: readonly TranscriptEntry[]) => readonly TranscriptEntry[]>> = {
+  "both results": (all) => all.slice(0, -1),
+  "both calls": (all) => all.slice(0, all.findLastIndex(isCall("toolu_b1")) + 1),
+  "the first result": (all) => all.slice(0, -1).filter((entry) => !isResult("toolu_b1")(entry)),
+  "the second result": (all) => all.slice(0, -1).filter((entry) => !isResult("toolu_a1")(entry)),
+};
+
+test.each(Object.entries(LEFT))(
+  "goes on where the rows end in %s, with the ledger's results, and the next turn reads a whole transcript",
+  async (_name, leftOf) => {
+    const transcript = left(leftOf(await wholeTurn()));
     const { session } = await goOn(transcript);
     const asked = world.model.requests.length;
     const called = world.tools.calls.length;
@@ -105,9 +105,8 @@ test("goes on from wherever the rows end, with the ledger's results, and the nex
     expect((await say(next.session, "Sure?", { turnId: "trn_2" })).result).toMatchObject({ answer: "As I said." });
     expect(spokenIn(world.model.requests.at(-1)!).slice(-2)).toEqual([`assistant: ${ANSWER}`, "user: Sure?"]);
     await next.session[Symbol.asyncDispose]();
-    world.model.script = lookThenAnswer;
-  }
-});
+  },
+);
 
 test("a turn that was over is answered without asking anybody; one that has nothing yet cannot be gone on with", async () => {
   const all = await wholeTurn();

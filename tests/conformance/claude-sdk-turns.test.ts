@@ -117,7 +117,7 @@ test("files planted around the engine and beside it change nothing", async () =>
   opened = await world.open({ rung: "native", leaf: transcript.leaf, transcript, generation: 2 });
   planted.forEach((path) => rmSync(path, { recursive: true }));
   const [root] = readdirSync(world.scratchDir);
-  ["w", "h", "c"].forEach((place) => plant(join(world.scratchDir, root!, place)));
+  ["h", "c"].forEach((place) => plant(join(world.scratchDir, root!, place)));
 
   for (const text of ["Anything new?", "And now?"]) {
     await say(opened.session, text);

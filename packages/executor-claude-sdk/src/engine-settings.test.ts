@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { SessionContext } from "@signalbox/worker";
 import { engineOptions } from "./engine-settings.ts";
 
-const directories = { root: "/s", home: "/s/h", config: "/s/c", work: "/s/w", temporary: "/s/t" };
+const directories = { root: "/s", home: "/s/h", config: "/s/c", temporary: "/s/t" };
 const plan = {
   sessionId: "00000000-0000-8000-8000-000000000000",
   rows: new Map(),

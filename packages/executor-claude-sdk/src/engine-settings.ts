@@ -18,12 +18,19 @@ export interface EngineSettings {
   readonly guard: ToolGuard;
 }
 
+/**
+ * The engine tells the model where it works, in the first message and again in any that finds it elsewhere. A place of the
+ * session's own would make every worker's prompt another one, which no provider's cache could serve. The engine has no
+ * tool that reads or writes there.
+ */
+const WORKING_DIRECTORY = "/";
+
 /** Everything but the parts that are code: where rows go, how the process is made, who reads its complaints. */
 export function engineOptions(settings: EngineSettings): Options {
   const { context, directories, plan, guard } = settings;
   const { snapshot } = context;
   return {
-    cwd: directories.work,
+    cwd: WORKING_DIRECTORY,
     env: { ...environmentOf(context, directories), ...(goesOn(plan) ? GOES_ON : {}) },
     // In full, as the agent names it: the gate maps it. The engine sends any `provider/model` as it is.
     model: snapshot.model,

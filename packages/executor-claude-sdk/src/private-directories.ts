@@ -9,7 +9,6 @@ export interface PrivateDirectories {
   readonly root: string;
   readonly home: string;
   readonly config: string;
-  readonly work: string;
   readonly temporary: string;
 }
 
@@ -25,9 +24,9 @@ export async function makePrivateDirectories(scratchDir: string): Promise<Privat
   const root = await mkdtemp(join(scratchDir, `${PREFIX}${process.pid}-`));
   mine.add(root);
   const at = (name: string): string => join(root, name);
-  const directories = { root, home: at("h"), config: at("c"), work: at("w"), temporary: at("t") };
-  const { home, config, work, temporary } = directories;
-  await Promise.all([home, config, work, temporary].map((path) => mkdir(path, { mode: 0o700 })));
+  const directories = { root, home: at("h"), config: at("c"), temporary: at("t") };
+  const { home, config, temporary } = directories;
+  await Promise.all([home, config, temporary].map((path) => mkdir(path, { mode: 0o700 })));
   return directories;
 }
 

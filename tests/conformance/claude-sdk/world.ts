@@ -1,6 +1,6 @@
 /** The neighbours of one executor and the context of its sessions, everything a test of it needs. */
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ErrorCode, HistoryEntry, Rung, Snapshot } from "@signalbox/contract";
@@ -61,7 +61,7 @@ export interface World extends AsyncDisposable {
   readonly scratchDir: string;
   readonly executor: Executor;
   open(opening?: Opening): Promise<OpenedSession>;
-  /** Engine processes that work below the scratch directory. */
+  /** Engine processes that live below the scratch directory. */
   engines(): readonly number[];
 }
 
@@ -191,7 +191,7 @@ export function enginesBelow(directory: string): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => placeOf(pid).startsWith(directory));
+    .filter((pid) => homeOf(pid).startsWith(directory));
 }
 
 export function commandLineOf(pid: number): string {
@@ -204,9 +204,11 @@ export function environmentOf(pid: number): readonly string[] {
     .filter((line) => line !== "");
 }
 
-function placeOf(pid: number): string {
+/** Where a process has its home; empty for one that is gone or somebody else's. */
+function homeOf(pid: number): string {
   try {
-    return readlinkSync(`/proc/${String(pid)}/cwd`);
+    const home = environmentOf(pid).find((line) => line.startsWith("HOME="));
+    return home?.slice("HOME=".length) ?? "";
   } catch {
     return "";
   }
