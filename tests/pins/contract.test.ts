@@ -33,6 +33,7 @@ const CODES = {
   field_not_supported: [400, "invalid_argument", false, "caller"],
   invalid_cursor: [400, "invalid_argument", false, "caller"],
   cursor_expired: [410, "failed_precondition", false, "caller"],
+  cursor_lost: [410, "failed_precondition", false, "caller"],
   unsupported_media_type: [415, "invalid_argument", false, "caller"],
   payload_too_large: [413, "resource_exhausted", false, "caller"],
   unauthenticated: [401, "unauthenticated", false, "caller"],

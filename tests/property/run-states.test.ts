@@ -19,6 +19,8 @@ const ARROWS: readonly (readonly [from: RunState, event: RunEvent, to: RunState]
   ["queued", "admit", "admitted"],
   ["queued", "merge", "completed"],
   ["admitted", "claim", "running"],
+  // Asked again after a restore.
+  ["admitted", "suspend", "suspended"],
   ["running", "take_over", "running"],
   ["running", "release", "admitted"],
   ["running", "suspend", "suspended"],

@@ -14,15 +14,18 @@ const SILENCE_LIMIT_MS = 45_000;
 /** An event holds at most one item's text, whatever escaping makes of it. */
 const FRAME_LIMIT_CHARS = 32_000_000;
 const BACKOFF_STEPS = 6;
+/** The place is gone, and with it what was behind it. */
+const PLACE_GONE: ReadonlySet<string> = new Set(["cursor_expired", "cursor_lost"]);
 
 /** Where a stream of events begins and how it ends. */
 export interface EventStreamOptions {
   /** Start after this sequence. Default: with the oldest event that is kept. */
   readonly after?: number;
   /**
-   * What to do when the platform no longer keeps the events after the place this reader stands at: `fail` ends with
-   * `cursor_expired`, whose problem names `keptSequence`; `restart` goes on with the oldest event that is kept, so that
-   * what was between is only in the messages. Default `fail`.
+   * What to do when the place this reader stands at is gone, because the events after it are no longer kept or because
+   * the platform's store was put back to before it: `fail` ends with `cursor_expired` or `cursor_lost`, whose problem
+   * names `keptSequence`; `restart` goes on with the oldest event that is kept, so that what was between is only in the
+   * messages. Default `fail`.
    */
   readonly expired?: "fail" | "restart";
   /** `false` ends at the newest event instead of following. Default `true`. */
@@ -35,7 +38,7 @@ export interface EventStreamOptions {
 
 /**
  * Connects, and connects again for as long as that may help. Errors: those that waiting does not mend, such as
- * `not_found`, `unauthenticated`, `invalid_cursor`, `cursor_expired`, `unreadable`.
+ * `not_found`, `unauthenticated`, `invalid_cursor`, `cursor_expired`, `cursor_lost`, `unreadable`.
  */
 export async function* conversationEvents(
   transport: Transport,
@@ -63,7 +66,7 @@ export async function* conversationEvents(
     } catch (thrown) {
       signal?.throwIfAborted();
       if (!(thrown instanceof SignalboxError)) throw thrown;
-      if (thrown.code === "cursor_expired" && expired === "restart" && after !== null) {
+      if (PLACE_GONE.has(thrown.code ?? "") && expired === "restart" && after !== null) {
         after = null;
         continue;
       }

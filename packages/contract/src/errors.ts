@@ -57,6 +57,7 @@ export const ERROR_CODES = {
   ),
   invalid_cursor: caller(400, "invalid_argument", "The cursor is not one of this list or stream."),
   cursor_expired: caller(410, "failed_precondition", "Events from this cursor on are no longer kept."),
+  cursor_lost: caller(410, "failed_precondition", "The store was put back to before this cursor; begin again."),
   unsupported_media_type: caller(415, "invalid_argument", "The body must be application/json."),
   payload_too_large: caller(413, "resource_exhausted", "The request is too large."),
   unauthenticated: caller(401, "unauthenticated", "A valid API key is required."),

@@ -66,8 +66,8 @@ export const EVENT_SCHEMAS = {
     error: errorObjectSchema.nullable(),
     messageId: z.string().nullable(),
     /**
-     * Present when a rollback was asked for. `struck`: the turn no longer counts. `interrupted`: a call with an effect
-     * had left in it, which cannot be undone, so it was only ended.
+     * Present when a rollback was asked for. `struck`: the turn no longer counts. `interrupted`: it was only ended,
+     * because a call with an effect had left in it, or it compacted what was before it; neither can be undone.
      */
     rollback: z.enum(["struck", "interrupted"]).optional(),
   }),

@@ -78,15 +78,18 @@ test("bookkeeping is never kept, and after a turn no row without an id is", asyn
   expect(mirror.leaf).toBe("a");
 });
 
-test("another owner is reported at once and once, and nothing is written after it", async () => {
-  failure = new PlatformError("stale_generation");
-  await expect(mirror.append(KEY, [row("a")])).rejects.toMatchObject({ code: "stale_generation" });
-  failure = null;
-  await mirror.append(KEY, [row("b")]);
-  expect(refusals).toEqual(["stale_generation"]);
-  expect(appended).toEqual([]);
-  expect(mirror.leaf).toBeNull();
-});
+test.each(["stale_generation", "slot_unknown", "run_cancelled", "run_stopped"] as const)(
+  "a write refused with %s is reported at once and once, and nothing is written after it",
+  async (code) => {
+    failure = new PlatformError(code);
+    await expect(mirror.append(KEY, [row("a")])).rejects.toMatchObject({ code });
+    failure = null;
+    await mirror.append(KEY, [row("b")]);
+    expect(refusals).toEqual([code]);
+    expect(appended).toEqual([]);
+    expect(mirror.leaf).toBeNull();
+  },
+);
 
 test("a failure that may pass is left to be tried again", async () => {
   failure = new PlatformError("database_unavailable");

@@ -22,7 +22,7 @@ export interface MirrorOptions {
   readonly onRefused: (code: ErrorCode, detail: string) => void;
 }
 
-const FENCED: ReadonlySet<ErrorCode> = new Set(["stale_generation", "slot_unknown", "run_cancelled"]);
+const FENCED: ReadonlySet<ErrorCode> = new Set(["stale_generation", "slot_unknown", "run_cancelled", "run_stopped"]);
 
 export class TranscriptMirror {
   readonly #options: MirrorOptions;

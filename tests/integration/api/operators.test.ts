@@ -72,6 +72,13 @@ describe("retry", () => {
     const replayed = await post<AcceptedMessage>(`/v1/runs/${run}/retry`, {}, { headers });
     expect(replayed.body.run.id).toBe(again.body.run.id);
     expect(replayed.headers.get("idempotent-replayed")).toBe("true");
+    // Noted with the message, once, and not where there is no message.
+    const noted = await world.rows<{ told: string }>(
+      "select convert_from(bytes, 'UTF8') as told from signalbox.audit_pending where action = 'run_retried'",
+    );
+    expect(noted.map(({ told }) => JSON.parse(told) as unknown)).toEqual([
+      expect.objectContaining({ runId: run, facts: { force: false, newRunId: again.body.run.id } }),
+    ]);
     expect((await world.ask<Run>(`/v1/runs/${run}`, { key })).body).toMatchObject({ status: "failed", retryOf: null });
   });
 

@@ -2,7 +2,6 @@
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
-import { OperatorQueries } from "../../../packages/server/src/store/queries/operator-queries.ts";
 import { ACTOR, finishRun, newId, startedRun } from "./record-parts.ts";
 import { until, type RecordProcess, type RecordWorld } from "./record-world.ts";
 
@@ -57,14 +56,14 @@ async function openHold(process: RecordProcess, tokenHash: string, expiresInMs: 
 }
 
 async function commands(own: RecordWorld, process: RecordProcess): Promise<void> {
-  const operators = new OperatorQueries(process.tenants);
   const failed = await begun(own, process);
   const stopId = newId("stop");
   const stop = { kind: "pause", scope: "run", subject: failed.runId, reason: null } as const;
   await process.operators.createStop({ tenantId: TENANT, actor: ACTOR, stopId, ...stop });
   await process.operators.liftStop({ tenantId: TENANT, actor: ACTOR, stopId });
   await process.operators.fail({ tenantId: TENANT, actor: ACTOR, runId: failed.runId, force: false });
-  await operators.noteRetry(TENANT, { actor: ACTOR, runId: failed.runId, force: false });
+  const again = { requested: { retryOf: failed.runId } };
+  await finishRun((await startedRun(process, failed.place, again)).ownership);
 
   const released = await begun(own, process);
   await process.operators.release({ tenantId: TENANT, actor: ACTOR, runId: released.runId });

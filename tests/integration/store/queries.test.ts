@@ -151,7 +151,7 @@ it("shows a conversation with its active run and queue to those who may see it",
       ).items,
     ).toEqual([]);
     const events = new EventQueries(process.pools.app);
-    expect(await events.head(stranger, place.conversationId)).toBeNull();
+    expect(await events.place(stranger, place.conversationId)).toBeNull();
     expect(await events.after(stranger, place.conversationId, { afterSequence: 0, limit: 9 })).toEqual([]);
   }
   const mine = await conversations.list(viewer, { limit: 9, cursor: null, order: "asc" }, { agentId: place.agentId });
@@ -251,7 +251,11 @@ it("reads events as the contract describes them, from any cursor", async () => {
   const place = await world.conversation();
   const { admission, ownership } = await startedRun(process, place);
   await ownership.append([textEvent("hi", 1_048_577, "itm_x")], TURN);
-  expect(await events.head(viewer, place.conversationId)).toEqual({ lastSequence: 3 });
+  expect(await events.place(viewer, place.conversationId)).toEqual({
+    lastSequence: 3,
+    keptSequence: 0,
+    replaced: false,
+  });
   const read = await events.after(viewer, place.conversationId, { afterSequence: 2, limit: 10 });
   expect(read).toEqual([
     {

@@ -86,6 +86,7 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
     digest: null,
     expiresInMs: null,
   });
+  await own.rows("insert into signalbox.feed_horizon values ($1, '1', 'cnv_x', 1)", [tenantId]);
   const stopId = newId("stop");
   const actor = { keyId: "key_1", user: null, roles: [], units: [] };
   const stop = { kind: "pause", scope: "tenant", subject: null, reason: null } as const;

@@ -23,9 +23,9 @@ export const problemSchema = z
     errors: z.array(z.object({ pointer: z.string(), detail: z.string() })),
     /** With `conversation_busy`: the run that is being answered. */
     activeRunId: z.string().optional(),
-    /** With `cursor_expired`: the oldest cursor that still works. */
+    /** With `cursor_expired` and `cursor_lost` of a conversation: the oldest cursor that still works. */
     keptSequence: z.int().optional(),
-    /** With `cursor_expired`: where to begin again. */
+    /** With `cursor_expired` and `cursor_lost`: where to begin again. */
     eventsUrl: z.string().optional(),
     /** With a code of status 429: the limit that was reached. */
     limit: z.int().optional(),

@@ -53,7 +53,7 @@ export function createAdmission(ports: AdmissionPorts, limits: Limits = LIMITS):
         whenBusy: granted.whenBusy,
         snapshot,
         snapshotHash: hash,
-        requested: intent.retryOf === undefined ? intent.asked : { ...intent.asked, retryOf: intent.retryOf },
+        requested: requestedOf(intent),
         granted: { ...granted },
         idempotency: intent.idempotency,
         queueLimit: limits.queueCount,
@@ -133,6 +133,12 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
 /** A refusal was decided by the record, so nothing was claimed; after any other error nobody can tell. */
 function isRefusal(code: ErrorCode): boolean {
   return REFUSALS.has(code);
+}
+
+/** What the run shows as asked for. */
+function requestedOf({ asked, retry }: MessageIntent): Readonly<Record<string, unknown>> {
+  if (retry === undefined) return asked;
+  return { ...asked, retryOf: retry.runId, ...(retry.force ? { retryForced: true } : {}) };
 }
 
 function newIds(intent: MessageIntent, ports: AdmissionPorts): NewIds {

@@ -34,8 +34,11 @@ export interface MessageIntent {
    * or refuses each by its name; a field that is absent or `null` asks for nothing.
    */
   readonly asked: Readonly<Record<string, unknown>>;
-  /** The run whose message this is again; left out for a message of its own. */
-  readonly retryOf?: RunId;
+  /**
+   * The run whose message this is again, and whether its calls of unknown outcome were overlooked; left out for a message
+   * of its own. The record audits it with the message.
+   */
+  readonly retry?: { readonly runId: RunId; readonly force: boolean };
   /** 32 hex digits of the caller's trace; `null` begins one. */
   readonly traceId: string | null;
   readonly idempotency: IdempotencyKey | null;

@@ -62,6 +62,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   conversation_busy: "internal",
   idempotency_key_reused: "internal",
   cursor_expired: "internal",
+  cursor_lost: "internal",
   queue_full: "internal",
   approval_changed: "internal",
   hold_closed: "internal",

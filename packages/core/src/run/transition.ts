@@ -51,7 +51,8 @@ const ENDS_DIRECTLY = { cancel: "cancelled", fail: "failed", roll_back: "rolled_
 
 export const RUN_TRANSITIONS: Readonly<Record<RunState, Row>> = {
   queued: { ...NOTHING, ...ENDS_DIRECTLY, admit: "admitted", merge: "completed" },
-  admitted: { ...NOTHING, ...ENDS_DIRECTLY, claim: "running" },
+  // What was decided is asked again when the store was put back: the run that was to go on with it waits once more.
+  admitted: { ...NOTHING, ...ENDS_DIRECTLY, claim: "running", suspend: "suspended" },
   running: { ...NOTHING, take_over: "running", release: "admitted", suspend: "suspended", seal: "finalizing" },
   suspended: { ...NOTHING, ...ENDS_DIRECTLY, resume: "admitted" },
   finalizing: { ...NOTHING, ...ENDS_DIRECTLY, take_over: "finalizing", seal: "finalizing", complete: "completed" },

@@ -40,6 +40,8 @@ alter table signalbox.run
   add column suspended_at   timestamptz,
   -- What the run has spent waiting; its wall clock stood meanwhile.
   add column suspended_ms   bigint not null default 0,
+  -- When the gates closed for it.
+  add column sealed_at      timestamptz,
   -- What is left of the run's part of the log: everything; closing rows with the parts emptied; nothing to speak of.
   add column log_kept       text not null default 'whole' check (log_kept in ('whole', 'closed', 'gone'));
 create index run_open on signalbox.run (tenant_id) where state in ('queued', 'admitted', 'running', 'finalizing');
@@ -66,6 +68,15 @@ create index slot_age on signalbox.slot (created_at);
 alter table signalbox.event add column position xid8 not null default pg_current_xact_id();
 create index event_feed on signalbox.event (tenant_id, position, conversation_id, sequence)
   where type not in ('text.delta', 'thinking.delta');
+
+-- The last place of each tenant's feed that retention has removed an event from: a reader who stands before it has
+-- missed something.
+create table signalbox.feed_horizon (
+  tenant_id       text primary key check (tenant_id <> ''),
+  position        xid8 not null,
+  conversation_id text not null,
+  sequence        bigint not null
+);
 
 -- What a release without this migration, or this one before its upkeep ran, marked as cut.
 create index transcript_entry_cut on signalbox.transcript_entry (conversation_id, position) where cut;
@@ -96,6 +107,7 @@ create table signalbox.hold (
 );
 create index hold_run_open on signalbox.hold (run_id) where state = 'open';
 create index hold_due on signalbox.hold (expires_at) where state = 'open' and expires_at is not null;
+create index hold_by_conversation on signalbox.hold (conversation_id);
 create index hold_tenant on signalbox.hold (tenant_id, id);
 create index hold_paused on signalbox.hold (id) where state = 'open' and kind = 'operator';
 
@@ -149,13 +161,17 @@ create table signalbox.era (
   cause     text not null,
   -- The last sign of life before: what happened between the two is not known.
   since     timestamptz not null,
-  opened_at timestamptz not null default signalbox.clock()
+  opened_at timestamptz not null default signalbox.clock(),
+  -- Places of the feed from here on were given out anew.
+  position  xid8 not null default pg_current_xact_id()
 );
 
 alter table signalbox.hold enable row level security;
 alter table signalbox.hold force row level security;
 alter table signalbox.stop enable row level security;
 alter table signalbox.stop force row level security;
+alter table signalbox.feed_horizon enable row level security;
+alter table signalbox.feed_horizon force row level security;
 alter table signalbox.upkeep enable row level security;
 alter table signalbox.upkeep force row level security;
 alter table signalbox.process_offer enable row level security;
@@ -173,15 +189,19 @@ create policy run_side on signalbox.stop to signalbox_run using (true) with chec
 create policy own_tenant on signalbox.stop to signalbox_app
   using (tenant_id = nullif(current_setting('signalbox.tenant', true), ''))
   with check (tenant_id = nullif(current_setting('signalbox.tenant', true), ''));
+create policy run_side on signalbox.feed_horizon to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.feed_horizon for select to signalbox_app
+  using (tenant_id = nullif(current_setting('signalbox.tenant', true), ''));
 create policy run_side on signalbox.upkeep to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.process_offer to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.store_identity to signalbox_run using (true) with check (true);
 create policy everybody on signalbox.store_identity for select to signalbox_app using (true);
 create policy run_side on signalbox.era to signalbox_run using (true) with check (true);
+create policy everybody on signalbox.era for select to signalbox_app using (true);
 
 grant select, insert, update on signalbox.hold, signalbox.stop to signalbox_app, signalbox_run;
 -- A run that nobody owns is ended on the request side, with everything an owner's finalization does.
-grant update on signalbox.message, signalbox.tool_call to signalbox_app;
+grant update on signalbox.message, signalbox.model_call, signalbox.tool_call to signalbox_app;
 grant select, update, delete on signalbox.transcript_entry to signalbox_app;
 -- What is forgotten and erased.
 grant update on signalbox.message to signalbox_run;
@@ -190,5 +210,7 @@ grant select, delete, update on signalbox.idempotency to signalbox_run;
 grant select, insert, update on signalbox.upkeep to signalbox_run;
 grant select, insert, update, delete on signalbox.process_offer to signalbox_run;
 grant select, insert, update on signalbox.store_identity, signalbox.era to signalbox_run;
-grant select on signalbox.store_identity to signalbox_app;
+grant select on signalbox.store_identity, signalbox.era to signalbox_app;
+grant select, insert, update on signalbox.feed_horizon to signalbox_run;
+grant select on signalbox.feed_horizon to signalbox_app;
 grant update on sequence signalbox.incarnation to signalbox_run;

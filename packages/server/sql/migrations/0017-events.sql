@@ -102,6 +102,23 @@ begin
   return v_text;
 end $$;
 
+-- The items of a run that readers see: those that were not taken back, each with its newest row.
+create function signalbox.visible_items(p_run signalbox.run)
+returns table (item_id text, kind text, is_open boolean, data text, first_sequence bigint, last_sequence bigint)
+language plpgsql as $$
+begin
+  return query
+  select newest.item_id, split_part(newest.type, '.', 1), newest.type like '%.delta', newest.data,
+         newest.first_sequence, newest.sequence
+  from (select distinct on (e.item_id) e.item_id, e.type, e.data, e.sequence,
+               min(e.sequence) over (partition by e.item_id) as first_sequence
+        from signalbox.event e
+        where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+          and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+        order by e.item_id, e.revision desc, e.sequence desc) as newest
+  where newest.type <> 'text.retracted';
+end $$;
+
 -- Closes what an unowned run still shows as open, and answers the text that was written last.
 create function signalbox.close_items(p_run signalbox.run, p_generation bigint) returns text
 language plpgsql as $$
@@ -110,22 +127,13 @@ declare
   v_text text;
   v_answer text;
 begin
-  for v_item in
-    select e.item_id, bool_or(e.type like 'thinking.%') as thinks,
-      (array_agg(e.type order by e.revision desc, e.sequence desc))[1] as last_type
-    from signalbox.event e
-    where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-      and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-    group by e.item_id order by min(e.sequence)
-  loop
-    continue when v_item.last_type = 'text.retracted';
+  for v_item in select i.* from signalbox.visible_items(p_run) i order by i.first_sequence loop
     v_text := signalbox.visible_text(p_run, v_item.item_id);
-    if v_item.last_type like '%.delta' then
-      perform signalbox.write_event(p_run, p_generation, 1048575, v_item.item_id,
-        case when v_item.thinks then 'thinking.completed' else 'text.completed' end,
+    if v_item.is_open then
+      perform signalbox.write_event(p_run, p_generation, 1048575, v_item.item_id, v_item.kind || '.completed',
         json_build_object('text', v_text));
     end if;
-    if not v_item.thinks then
+    if v_item.kind = 'text' then
       v_answer := v_text;
     end if;
   end loop;
@@ -137,28 +145,32 @@ create function signalbox.closed_items(p_run signalbox.run) returns json
 language plpgsql as $$
 begin
   return (
-    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1),
-                                               'text', last.data::json ->> 'text') order by last.sequence), '[]')
-    from (select distinct on (e.item_id) e.item_id, e.type, e.data, e.sequence
-          from signalbox.event e
-          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-          order by e.item_id, e.revision desc, e.sequence desc) as last
-    where last.type in ('text.completed', 'thinking.completed'));
+    select coalesce(json_agg(json_build_object('itemId', i.item_id, 'kind', i.kind,
+                                               'text', i.data::json ->> 'text') order by i.last_sequence), '[]')
+    from signalbox.visible_items(p_run) i where not i.is_open);
 end $$;
 
 -- Takes back what readers still see of a run that ends without an answer.
 create function signalbox.retract_items(p_run signalbox.run, p_generation bigint, p_cause text) returns void
 language plpgsql as $$
 begin
-  perform signalbox.write_event(p_run, p_generation, 1048575, last.item_id, 'text.retracted',
+  perform signalbox.write_event(p_run, p_generation, 1048575, i.item_id, 'text.retracted',
                                 json_build_object('cause', p_cause))
-  from (select distinct on (e.item_id) e.item_id, e.type
-        from signalbox.event e
-        where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-          and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-        order by e.item_id, e.revision desc, e.sequence desc) as last
-  where last.type <> 'text.retracted';
+  from signalbox.visible_items(p_run) i;
+end $$;
+
+-- Where the log of a conversation begins and ends, and whether an era was opened since the conversation began, so that
+-- places of it may have been lost. No row when the viewer may not see it.
+create function signalbox.event_place(p_tenant text, p_user text, p_conversation text)
+returns table (last_sequence bigint, kept_sequence bigint, replaced boolean)
+language plpgsql as $$
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  return query
+    select c.last_sequence, c.kept_sequence,
+           exists (select from signalbox.era e where e.opened_at >= c.created_at)
+    from signalbox.conversation c
+    where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
 end $$;
 
 -- The log after a cursor, up to a number of rows and about a number of bytes: a reader that is slow holds a page. The
@@ -192,18 +204,24 @@ end $$;
 
 -- The feed of a tenant after a place, up to a number of rows and about a number of bytes, without what the viewer or the
 -- agent that is asked for leaves out: such a row comes without its event, as the place to go on from. The last row says
--- whether there may be more.
-create function signalbox.read_feed(p_tenant text, p_user text, p_agent text, p_position xid8, p_after text,
-                                    p_sequence bigint, p_limit integer, p_bytes integer)
+-- whether there may be more. A place that a later era has given out anew is lost, and one that retention has passed is
+-- expired; `p_era` null begins with the oldest event that is kept, whatever was before it.
+create function signalbox.read_feed(p_tenant text, p_user text, p_agent text, p_era integer, p_position xid8,
+                                    p_after text, p_sequence bigint, p_limit integer, p_bytes integer)
 returns table (place text, conversation_id text, sequence bigint, item_id text, revision bigint, type text, run_id text,
                turn_id text, trace_id text, generation bigint, data text, at timestamptz, shown boolean, more boolean)
 language plpgsql as $$
 declare
   v_event signalbox.event;
+  v_era integer;
   v_count integer := 0;
   v_bytes integer := 0;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
+  if exists (select from signalbox.era a where a.number > p_era and a.position <= p_position) then
+    raise exception using errcode = 'SB001', message = 'cursor_lost';
+  end if;
+  v_era := coalesce((select s.era from signalbox.store_identity s), 1);
   for v_event in
     select e.* from signalbox.event e
     where e.tenant_id = p_tenant and e.type not in ('text.delta', 'thinking.delta')
@@ -219,7 +237,7 @@ begin
         and (p_agent is null or c.agent_id = p_agent));
     v_bytes := v_bytes + case when shown then octet_length(v_event.data) else 0 end;
     more := v_count = p_limit or v_bytes >= p_bytes;
-    place := v_event.position || '.' || v_event.conversation_id || '.' || v_event.sequence;
+    place := v_era || '.' || v_event.position || '.' || v_event.conversation_id || '.' || v_event.sequence;
     conversation_id := v_event.conversation_id;
     sequence := v_event.sequence;
     item_id := v_event.item_id;
@@ -234,6 +252,14 @@ begin
     return next;
     exit when more;
   end loop;
+  -- Not before the rows were read: what went meanwhile is missing among them.
+  if p_era is not null and exists (
+       select from signalbox.feed_horizon h
+       where h.tenant_id = p_tenant
+         and (h.position, h.conversation_id, h.sequence) > (p_position, p_after, p_sequence))
+  then
+    raise exception using errcode = 'SB001', message = 'cursor_expired';
+  end if;
 end $$;
 
 -- What is searched: the words of a text and the tenant as a word of its own, which no text can hold, so that one index

@@ -16,6 +16,19 @@ begin
           from signalbox.hold h where h.run_id = p_run and h.state = 'open');
 end $$;
 
+-- Tells that a hold is open: its event, as a newer form of it when it was asked before, and its audit entry.
+create function signalbox.note_hold_opened(p_run signalbox.run, p_hold signalbox.hold, p_generation bigint) returns void
+language plpgsql as $$
+begin
+  perform signalbox.write_event(p_run, p_generation, 0, p_hold.id, 'hold.opened', json_build_object(
+    'holdId', p_hold.id, 'kind', p_hold.kind, 'subject', p_hold.subject, 'digest', p_hold.digest,
+    'expiresAt', signalbox.rfc3339(p_hold.expires_at)));
+  perform signalbox.audit(p_run.tenant_id, 'hold_opened', p_run.actor, p_run.conversation_id, p_run.id, p_generation,
+    '{"digest":' || signalbox.quoted(p_hold.digest)
+    || ',"holdId":' || signalbox.quoted(p_hold.id)
+    || ',"kind":' || signalbox.quoted(p_hold.kind) || '}');
+end $$;
+
 -- Opens a hold. The caller holds the fence, and the run and its conversation for a write. An id that is known already
 -- is that hold: the reply was lost.
 create function signalbox.put_hold(p_run signalbox.run, p_hold text, p_kind text, p_subject jsonb, p_digest text,
@@ -33,14 +46,7 @@ begin
     select h.* into strict v_hold from signalbox.hold h where h.id = p_hold and h.run_id = p_run.id;
     return v_hold;
   end if;
-  perform signalbox.write_event(p_run, p_run.generation, 0, v_hold.id, 'hold.opened', json_build_object(
-    'holdId', v_hold.id, 'kind', v_hold.kind, 'subject', v_hold.subject, 'digest', v_hold.digest,
-    'expiresAt', signalbox.rfc3339(v_hold.expires_at)));
-  perform signalbox.audit(p_run.tenant_id, 'hold_opened', p_run.actor, p_run.conversation_id, p_run.id,
-    p_run.generation,
-    '{"digest":' || signalbox.quoted(v_hold.digest)
-    || ',"holdId":' || signalbox.quoted(v_hold.id)
-    || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  perform signalbox.note_hold_opened(p_run, v_hold, p_run.generation);
   return v_hold;
 end $$;
 
@@ -72,13 +78,32 @@ begin
     where h.id = p_hold and h.state = 'open' and o.cancel_at is null and o.generation = p_generation);
 end $$;
 
+-- A run with an open hold needs nobody: no owner, no worker, no slot. The ownership row and the run are locked.
+create function signalbox.put_to_wait(p_run signalbox.run) returns void
+language plpgsql as $$
+declare
+  v_run signalbox.run;
+  v_generation bigint;
+begin
+  update signalbox.run set state = 'suspended', owner = null, suspended_at = signalbox.clock() where id = p_run.id
+  returning * into strict v_run;
+  update signalbox.ownership
+  set generation = generation + 1, owner = null, runtime = null, ready_at = null
+  where conversation_id = v_run.conversation_id
+  returning generation into strict v_generation;
+  perform signalbox.unbind_slots(v_run.conversation_id);
+  perform signalbox.write_event(v_run, v_generation, 0, v_run.id, 'run.suspended',
+    json_build_object('waitingFor', signalbox.waiting_for(v_run.id)));
+  perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, v_run.conversation_id, v_run.id,
+    v_generation, '{}');
+end $$;
+
 -- The end of patience: a run whose hold is still open needs nobody any more. Whichever commits first wins, the decision
 -- or this. A call that is still outside is waited for (`busy`), since its outcome belongs to the turn.
 create function signalbox.suspend(p_conversation text, p_generation bigint) returns json
 language plpgsql as $$
 declare
   v_run signalbox.run;
-  v_generation bigint;
 begin
   if not signalbox.hold_exclusive(p_conversation, p_generation) then
     perform signalbox.note_stale(p_conversation, null, p_generation, 'suspend');
@@ -99,16 +124,7 @@ begin
   then
     return json_build_object('kind', 'busy');
   end if;
-  update signalbox.run set state = 'suspended', owner = null, suspended_at = signalbox.clock() where id = v_run.id
-  returning * into strict v_run;
-  update signalbox.ownership
-  set generation = generation + 1, owner = null, runtime = null, ready_at = null
-  where conversation_id = p_conversation
-  returning generation into strict v_generation;
-  perform signalbox.unbind_slots(p_conversation);
-  perform signalbox.write_event(v_run, v_generation, 0, v_run.id, 'run.suspended',
-    json_build_object('waitingFor', signalbox.waiting_for(v_run.id)));
-  perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, p_conversation, v_run.id, v_generation, '{}');
+  perform signalbox.put_to_wait(v_run);
   return json_build_object('kind', 'suspended', 'conversationId', p_conversation,
                            'sequence', signalbox.newest(p_conversation));
 end $$;

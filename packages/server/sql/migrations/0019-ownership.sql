@@ -190,15 +190,9 @@ begin
     v_history := true;
   end if;
   if p_again then
-    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
-                             order by last.item_id), '[]')
+    select coalesce(json_agg(json_build_object('itemId', i.item_id, 'kind', i.kind) order by i.item_id), '[]')
     into v_visible
-    from (select distinct on (e.item_id) e.item_id, e.type
-          from signalbox.event e
-          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-          order by e.item_id, e.revision desc, e.sequence desc) as last
-    where last.type <> 'text.retracted';
+    from signalbox.visible_items(p_run) i;
     v_unknown := exists (select from signalbox.tool_call t
       where t.run_id = p_run.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'));
   end if;

@@ -1,12 +1,19 @@
 -- How a run ends: by its owner, or from outside by one mark with a cause. Every function here that decides is called
 -- with the ownership row locked exclusively.
 
--- Whether a call with an effect left for the world outside in this run.
-create function signalbox.has_effect(p_run text) returns boolean
+-- Whether a rollback was asked for and the turn can be struck. Not when a call with an effect left for the world outside
+-- in it, and not when it compacted: what stood before it is not in the transcript any more.
+create function signalbox.can_strike(p_run signalbox.run) returns boolean
 language plpgsql as $$
 begin
-  return exists (select from signalbox.tool_call t
-    where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.started_at is not null);
+  return p_run.cancel_strikes
+    and not exists (
+      select from signalbox.tool_call t
+      where t.run_id = p_run.id and t.effect in ('write', 'irreversible') and t.started_at is not null)
+    and not exists (
+      select from signalbox.event e
+      where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+        and e.type = 'run.phase' and e.data::json ->> 'phase' = 'compacting');
 end $$;
 
 -- The place in the history behind the run's own message and those it took in.
@@ -78,7 +85,9 @@ begin
     perform signalbox.note_stale(p_conversation, null, p_generation, 'seal');
     return json_build_object('code', 'stale_generation');
   end if;
-  update signalbox.run set state = 'finalizing', conclusion = coalesce(conclusion, p_conclusion)
+  update signalbox.run
+  set state = 'finalizing', conclusion = coalesce(conclusion, p_conclusion),
+      sealed_at = coalesce(sealed_at, signalbox.clock())
   where conversation_id = p_conversation and state in ('running', 'finalizing') and generation = p_generation
   returning * into v_run;
   if not found then
@@ -100,7 +109,7 @@ begin
     'cancelRequested', v_run.cancel_requested_at is not null,
     'cancelCause', case when v_run.cancel_requested_at is not null
                         then coalesce(v_run.cancel_cause, 'user_cancel') end,
-    'strikes', v_run.cancel_strikes and not signalbox.has_effect(v_run.id));
+    'strikes', signalbox.can_strike(v_run));
 end $$;
 
 -- Decides, in one transaction: history, continuity, and whose transcript it is that the next turn finds; terminal state
@@ -156,28 +165,39 @@ begin
 end $$;
 
 -- Ends a marked run that nobody drives. What it had said is kept and marked; the transcript does not have it, so the
--- next turn is rebuilt then.
+-- next turn is rebuilt then. One that was running is sealed first, as by its owner, and what a dead gate left open of it
+-- is closed before its end is told; a call at a live gate is closed by that gate.
 create function signalbox.end_unowned(p_run signalbox.run, p_generation bigint) returns void
 language plpgsql as $$
 declare
-  v_strikes boolean := p_run.cancel_strikes and not signalbox.has_effect(p_run.id);
+  v_run signalbox.run := p_run;
+  v_strikes boolean;
   v_text text;
   v_answer text;
 begin
-  v_text := signalbox.close_items(p_run, p_generation);
+  if v_run.state = 'running' then
+    update signalbox.run set state = 'finalizing', conclusion = '{}', sealed_at = signalbox.clock()
+    where id = v_run.id;
+  end if;
+  if v_run.generation is not null then
+    perform signalbox.close_lost_calls(v_run);
+  end if;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run.id;
+  v_strikes := signalbox.can_strike(v_run);
+  v_text := signalbox.close_items(v_run, p_generation);
   if v_text is not null then
     v_answer := signalbox.new_id('msg');
     insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
-    values (v_answer, p_run.tenant_id, p_run.conversation_id, p_run.id, 'assistant', v_text, true,
-            signalbox.answer_position(p_run));
+    values (v_answer, v_run.tenant_id, v_run.conversation_id, v_run.id, 'assistant', v_text, true,
+            signalbox.answer_position(v_run));
   end if;
-  perform signalbox.end_run(p_run, p_generation, case when v_strikes then 'rolled_back' else 'cancelled' end,
-    coalesce(p_run.cancel_cause, 'user_cancel'), null, v_answer);
-  if p_run.generation is not null then
-    perform signalbox.settle_transcript(p_run.conversation_id, p_run.generation,
+  perform signalbox.end_run(v_run, p_generation, case when v_strikes then 'rolled_back' else 'cancelled' end,
+    coalesce(v_run.cancel_cause, 'user_cancel'), null, v_answer);
+  if v_run.generation is not null then
+    perform signalbox.settle_transcript(v_run.conversation_id, v_run.generation,
       case when v_answer is null or v_strikes then 'kept' else 'broken' end, null, null, null);
-    perform signalbox.unbind_slots(p_run.conversation_id);
-    perform signalbox.withdraw_proposals(p_run.id);
+    perform signalbox.unbind_slots(v_run.conversation_id);
+    perform signalbox.withdraw_proposals(v_run.id);
   end if;
 end $$;
 

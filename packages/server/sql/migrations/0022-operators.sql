@@ -1,6 +1,17 @@
 -- What operators do: pauses and stops at any scope, and commands on one run. Each is audited; each refuses what would
 -- not be safe, with a sentence, and then changes nothing.
 
+-- What stands over a run: the one place that says what a scope reaches.
+create function signalbox.stops_over(p_tenant text, p_agent text, p_conversation text, p_run text)
+returns setof signalbox.stop
+language sql stable
+begin atomic
+  select s.* from signalbox.stop s
+  where s.tenant_id = p_tenant and s.lifted_at is null
+    and (s.scope, s.subject) in (('run', p_run), ('conversation', p_conversation), ('agent', p_agent),
+                                 ('tenant', p_tenant));
+end;
+
 -- The stop, or else the pause, that stands in the way of a run; null when nothing does.
 create function signalbox.stop_over(p_tenant text, p_agent text, p_conversation text, p_run text)
 returns signalbox.stop
@@ -8,10 +19,7 @@ language plpgsql as $$
 declare
   v_stop signalbox.stop;
 begin
-  select s.* into v_stop from signalbox.stop s
-  where s.tenant_id = p_tenant and s.lifted_at is null
-    and (s.scope, s.subject) in (('run', p_run), ('conversation', p_conversation), ('agent', p_agent),
-                                 ('tenant', p_tenant))
+  select s.* into v_stop from signalbox.stops_over(p_tenant, p_agent, p_conversation, p_run) s
   order by s.kind desc, s.created_at limit 1;
   return v_stop;
 end $$;
@@ -184,7 +192,7 @@ begin
   perform signalbox.audit(p_tenant, 'run_failed', p_actor, v_run.conversation_id, p_run, v_run.generation,
     '{"force":' || p_force || ',"state":' || signalbox.quoted(v_run.state) || '}');
   if v_run.state = 'running' then
-    update signalbox.run set state = 'finalizing', conclusion = '{}' where id = p_run;
+    update signalbox.run set state = 'finalizing', conclusion = '{}', sealed_at = signalbox.clock() where id = p_run;
   end if;
   select o.generation into strict v_generation from signalbox.ownership o
   where o.conversation_id = v_run.conversation_id;

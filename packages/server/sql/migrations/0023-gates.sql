@@ -180,18 +180,14 @@ begin
 end $$;
 
 -- Whoever may suspend locks exclusively from the start: two calls of one run that only share could wait for each other.
+-- Whether there will be a pause to suspend for is known only once this is locked.
 create function signalbox.foresee_pause(p_token_hash text) returns void
 language plpgsql as $$
-declare
-  v_run signalbox.run;
 begin
-  select r.* into v_run from signalbox.slot s join signalbox.run r on r.id = s.run_id
-  where s.token_hash = p_token_hash;
-  if found
-     and (signalbox.stop_over(v_run.tenant_id, v_run.agent_id, v_run.conversation_id, v_run.id)).kind = 'pause'
-  then
-    perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
-  end if;
+  perform from signalbox.ownership o
+  where o.conversation_id = (select s.conversation_id from signalbox.slot s
+                             where s.token_hash = p_token_hash and s.run_id is not null)
+  for update;
 end $$;
 
 -- A gate that does not keep a call has no patience: the run is suspended at once, and its owner finds itself stale. While

@@ -1,5 +1,38 @@
 -- A message becomes a record, or is refused. It says what it does to a run that is active.
 
+-- Counts the runs a tenant has open, and keeps it true until the end of the transaction where that matters: as long as
+-- more are free than sessions could add at once, admissions pass side by side; beyond that one waits for the other. Those
+-- that pass side by side share the lock, so that who counts alone sees them all.
+create function signalbox.count_open_runs(p_tenant text, p_limit integer) returns integer
+language plpgsql as $$
+declare
+  v_side_by_side integer := p_limit - current_setting('max_connections')::integer;
+  v_open integer := signalbox.open_runs(p_tenant, p_limit);
+begin
+  if v_open < v_side_by_side then
+    perform pg_advisory_xact_lock_shared(signalbox.tenant_space(), hashtext(p_tenant));
+    v_open := signalbox.open_runs(p_tenant, p_limit);
+    -- So many came while this waited for the lock that it cannot tell how many there are.
+    return case when v_open < v_side_by_side then v_open else p_limit end;
+  end if;
+  perform pg_advisory_xact_lock(signalbox.tenant_space(), hashtext(p_tenant));
+  return signalbox.open_runs(p_tenant, p_limit);
+end $$;
+
+create function signalbox.open_runs(p_tenant text, p_limit integer) returns integer
+language plpgsql as $$
+begin
+  return (select count(*) from (
+    select from signalbox.run r
+    where r.tenant_id = p_tenant and r.state in ('queued', 'admitted', 'running', 'finalizing')
+    limit p_limit) as open_run);
+end $$;
+
+-- Advisory locks of this space are about the tenant whose name hashes to the second number.
+create function signalbox.tenant_space() returns integer
+language sql immutable parallel safe
+return signalbox.presence_space() + 1;
+
 -- Null, or the refusal of a message beyond what a conversation may be sent in a minute, or a tenant may have open at
 -- once. Each message moves the conversation's pace on by its share of the minute, so nothing is counted. Runs that wait
 -- for a hold take no room from others.
@@ -9,13 +42,8 @@ language plpgsql as $$
 declare
   v_at timestamptz := signalbox.clock();
   v_paced timestamptz;
-  v_open integer;
 begin
-  select count(*) into v_open from (
-    select from signalbox.run r
-    where r.tenant_id = p_tenant and r.state in ('queued', 'admitted', 'running', 'finalizing')
-    limit p_tenant_limit) as open_runs;
-  if v_open >= p_tenant_limit then
+  if signalbox.count_open_runs(p_tenant, p_tenant_limit) >= p_tenant_limit then
     return json_build_object('code', 'too_many_runs', 'limit', p_tenant_limit);
   end if;
   select greatest(o.paced_until, v_at) + interval '1 minute' / p_minute_limit into strict v_paced
@@ -126,6 +154,10 @@ begin
   perform signalbox.audit(p_tenant, 'message_received', p_actor, p_conversation, p_run, null,
     '{"messageId":' || signalbox.quoted(p_message)
     || ',"textDigest":"' || encode(sha256(convert_to(p_text, 'UTF8')), 'hex') || '"}');
+  if p_requested ? 'retryOf' then
+    perform signalbox.audit(p_tenant, 'run_retried', p_actor, p_conversation, p_requested ->> 'retryOf', null,
+      '{"force":' || coalesce(p_requested ->> 'retryForced', 'false') || ',"newRunId":' || signalbox.quoted(p_run) || '}');
+  end if;
 
   if v_before = 0 then
     perform signalbox.note_admitted(v_run, v_generation);

@@ -82,6 +82,15 @@ begin
     v_to := least(v_keep, v_place.kept_sequence + p_limit - v_done);
     if v_to > v_place.kept_sequence then
       update signalbox.conversation set kept_sequence = v_to where id = v_run.conversation_id;
+      insert into signalbox.feed_horizon as h (tenant_id, position, conversation_id, sequence)
+      select e.tenant_id, e.position, e.conversation_id, e.sequence from signalbox.event e
+      where e.conversation_id = v_run.conversation_id and e.sequence < v_to
+        and e.type not in ('text.delta', 'thinking.delta')
+      order by e.sequence desc limit 1
+      on conflict (tenant_id) do update
+      set position = excluded.position, conversation_id = excluded.conversation_id, sequence = excluded.sequence
+      where (h.position, h.conversation_id, h.sequence)
+          < (excluded.position, excluded.conversation_id, excluded.sequence);
       delete from signalbox.event e where e.conversation_id = v_run.conversation_id and e.sequence < v_to;
       get diagnostics v_count = row_count;
       v_done := v_done + v_count;
@@ -130,20 +139,27 @@ begin
   return v_count;
 end $$;
 
--- Makes the tombstone once nothing is active, nothing waits and no call is open. Called with the ownership row locked
--- exclusively. What a call that is still outside brings back has a row to land in until then.
+-- Whether nothing of a conversation is active, nothing waits and no call is open. What a call that is still outside
+-- brings back has a row to land in until then.
+create function signalbox.is_at_rest(p_conversation text) returns boolean
+language plpgsql as $$
+begin
+  return not exists (select from signalbox.run r
+                     where r.conversation_id = p_conversation
+                       and r.state in ('queued', 'admitted', 'running', 'suspended', 'finalizing'))
+    and not exists (select from signalbox.run r join signalbox.model_call m on m.run_id = r.id and m.state = 'executing'
+                    where r.conversation_id = p_conversation)
+    and not exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
+                    where r.conversation_id = p_conversation);
+end $$;
+
+-- Makes the tombstone of a conversation at rest. Called with the ownership row locked exclusively.
 create function signalbox.bury_conversation(p_conversation text) returns boolean
 language plpgsql as $$
 declare
   v_tenant text;
 begin
-  if exists (select from signalbox.run r
-             where r.conversation_id = p_conversation
-               and r.state in ('queued', 'admitted', 'running', 'suspended', 'finalizing'))
-     or exists (select from signalbox.run r join signalbox.model_call m on m.run_id = r.id and m.state = 'executing'
-                where r.conversation_id = p_conversation)
-     or exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
-                where r.conversation_id = p_conversation) then
+  if not signalbox.is_at_rest(p_conversation) then
     return false;
   end if;
   update signalbox.conversation
@@ -195,6 +211,10 @@ begin
   if v_conversation.deleted_at is not null then
     return json_build_object('kind', 'deleted', 'sequence', v_conversation.last_sequence);
   end if;
+  -- Runs before their conversation, as everywhere.
+  perform from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('queued', 'admitted', 'running', 'suspended')
+  order by r.position for update;
   if v_conversation.delete_requested_at is null then
     update signalbox.conversation set delete_requested_at = signalbox.clock() where id = p_conversation;
     perform signalbox.audit(p_tenant, 'conversation_delete_requested', p_actor, p_conversation, null, null, '{}');
@@ -212,40 +232,70 @@ begin
     'sequence', signalbox.newest(p_conversation));
 end $$;
 
--- Goes on with deletions: tombstones that had to wait, and at most `p_limit` rows of what was said. Who asked, what ran,
--- what it cost and the digests of what was called stay. Returns how many rows went; less than the limit: nothing is left
--- that can go.
-create function signalbox.erase_deleted(p_limit integer) returns integer
+-- Removes at most `p_limit` rows of what was said in a conversation, or empties them where who asked, what ran, what it
+-- cost and the digests of what was called are to stay. Answers how many; less than the limit: nothing is left.
+create function signalbox.erase_conversation(p_conversation text, p_limit integer) returns integer
 language plpgsql as $$
 declare
-  v_leaving record;
   v_left integer := p_limit;
   v_gone integer;
 begin
+  delete from signalbox.event e where e.conversation_id = p_conversation and e.sequence in (
+    select n.sequence from signalbox.event n where n.conversation_id = p_conversation limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  delete from signalbox.transcript_entry t where t.conversation_id = p_conversation and t.position in (
+    select n.position from signalbox.transcript_entry n where n.conversation_id = p_conversation limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.message m set text = '', metadata = '{}'
+  where m.conversation_id = p_conversation and m.position in (
+    select n.position from signalbox.message n
+    where n.conversation_id = p_conversation and (n.text <> '' or n.metadata <> '{}') limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.tool_call t
+  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
+  where t.id in (
+    select n.id from signalbox.run r join signalbox.tool_call n on n.run_id = r.id
+    where r.conversation_id = p_conversation
+      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null) limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.hold h set subject = '{}', response = null
+  where h.id in (
+    select n.id from signalbox.hold n
+    where n.conversation_id = p_conversation and (n.subject <> '{}' or n.response is not null) limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.run u set requested = '{}', granted = '{}'
+  where u.id in (
+    select r.id from signalbox.run r
+    where r.conversation_id = p_conversation and (r.requested <> '{}' or r.granted <> '{}') limit v_left);
+  get diagnostics v_gone = row_count;
+  return p_limit - v_left + v_gone;
+end $$;
+
+-- Goes on with deletions: tombstones that had to wait, and at most `p_limit` rows of what was said. Conversations that
+-- cannot go yet keep no others waiting. Returns how much was done; less than the limit: nothing is left that can go.
+create function signalbox.erase_deleted(p_limit integer) returns integer
+language plpgsql as $$
+declare
+  v_leaving text;
+  v_left integer := p_limit;
+begin
   for v_leaving in
     select c.id from signalbox.conversation c
-    where c.delete_requested_at is not null and c.erased_at is null
-    order by c.id limit 100
+    where c.delete_requested_at is not null and c.erased_at is null and signalbox.is_at_rest(c.id)
+    order by c.id limit p_limit
   loop
-    perform from signalbox.ownership o where o.conversation_id = v_leaving.id for update skip locked;
-    continue when not found or not signalbox.bury_conversation(v_leaving.id);
-    delete from signalbox.event e where e.conversation_id = v_leaving.id and e.sequence in (
-      select n.sequence from signalbox.event n where n.conversation_id = v_leaving.id limit v_left);
-    get diagnostics v_gone = row_count;
-    v_left := v_left - v_gone;
-    delete from signalbox.transcript_entry t where t.conversation_id = v_leaving.id and t.position in (
-      select n.position from signalbox.transcript_entry n where n.conversation_id = v_leaving.id
-      limit v_left);
-    get diagnostics v_gone = row_count;
-    v_left := v_left - v_gone;
+    perform from signalbox.ownership o where o.conversation_id = v_leaving for update skip locked;
+    continue when not found or not signalbox.bury_conversation(v_leaving);
+    v_left := v_left - signalbox.erase_conversation(v_leaving, v_left);
     exit when v_left <= 0;
-    update signalbox.message set text = '', metadata = '{}' where conversation_id = v_leaving.id;
-    update signalbox.run set requested = '{}', granted = '{}' where conversation_id = v_leaving.id;
-    update signalbox.tool_call t
-    set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
-    from signalbox.run r where r.conversation_id = v_leaving.id and t.run_id = r.id;
-    update signalbox.hold set subject = '{}', response = null where conversation_id = v_leaving.id;
-    update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving.id;
+    update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving;
+    v_left := v_left - 1;
+    exit when v_left <= 0;
   end loop;
   return p_limit - v_left;
 end $$;

@@ -67,25 +67,47 @@ begin
   return found;
 end $$;
 
--- Approvals that were given and whose run has not ended: nobody knows whether what they allowed was carried out.
+-- Approvals that were given and whose run has not ended: nobody knows whether what they allowed was carried out, so each
+-- is asked again, with as much time as it had, and its run waits for it. A run that is to end waits for nothing. Called
+-- with every ownership locked.
 create function signalbox.ask_again() returns void
 language plpgsql as $$
+declare
+  v_hold signalbox.hold;
+  v_run signalbox.run;
+  v_generation bigint;
+  v_asked text[] := '{}';
 begin
-  if to_regclass('signalbox.hold') is null then
-    return;
-  end if;
-  execute $sql$
-    update signalbox.hold h
-    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
-    from signalbox.run r
-    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
-      and r.state in ('admitted', 'running', 'suspended')
-  $sql$;
+  for v_hold in
+    select h.* from signalbox.hold h join signalbox.run r on r.id = h.run_id
+    where h.state = 'decided' and h.kind = 'approval' and r.state in ('admitted', 'running', 'suspended')
+      and r.cancel_requested_at is null
+    order by h.conversation_id, h.id
+  loop
+    select o.generation into strict v_generation from signalbox.ownership o
+    where o.conversation_id = v_hold.conversation_id;
+    select r.* into strict v_run from signalbox.run r where r.id = v_hold.run_id for update;
+    update signalbox.hold
+    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null,
+        opened_at = signalbox.clock(), expires_at = signalbox.clock() + (expires_at - opened_at)
+    where id = v_hold.id
+    returning * into strict v_hold;
+    perform signalbox.note_hold_opened(v_run, v_hold, v_generation);
+    v_asked := v_asked || v_run.id;
+  end loop;
+  for v_run in
+    select r.* from signalbox.run r
+    where r.id = any (v_asked) and r.state in ('admitted', 'running')
+    order by r.conversation_id for update
+  loop
+    perform signalbox.put_to_wait(v_run);
+  end loop;
 end $$;
 
 -- Opens the next era in one transaction. Slots are gone, so no token means anything; every generation jumps further
 -- than a lost one can have grown, and the numbers of processes likewise; calls that were outside are closed as far as
--- they can be known; what was decided and not carried out is asked again.
+-- they can be known; what was decided and not carried out is asked again. It is about every conversation at once, so it
+-- locks the table of ownerships and no rows of it: whoever holds one ends first, and nobody comes in between.
 create function signalbox.open_era(p_cause text, p_place text) returns integer
 language plpgsql as $$
 declare
@@ -95,6 +117,8 @@ declare
   v_id text;
 begin
   perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  lock table signalbox.ownership in exclusive mode;
+  perform from signalbox.process p where p.dead_at is null order by p.incarnation for update;
   select coalesce(max(p.heartbeat_at), signalbox.clock()) into v_since from signalbox.process p;
   insert into signalbox.store_identity (system_identifier, timeline, place, era)
   values (signalbox.system_identifier(), signalbox.store_timeline(), p_place, 2)
@@ -107,10 +131,10 @@ begin
   update signalbox.process set dead_at = signalbox.clock() where dead_at is null;
   update signalbox.ownership set generation = generation + 1048576;
   delete from signalbox.slot;
-  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' loop
+  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' order by m.conversation_id, m.id loop
     perform signalbox.lose_model_call(v_id);
   end loop;
-  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' loop
+  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' order by t.conversation_id, t.id loop
     perform signalbox.lose_tool_call(v_id);
   end loop;
   perform signalbox.ask_again();
@@ -123,7 +147,8 @@ begin
   return v_era;
 end $$;
 
--- At every start and registration, and when a session was lost. Answers the era, having opened one when the store is not what it was.
+-- At every start and registration, and when a session was lost. Answers the era, having opened one when the store is
+-- not what it was.
 create function signalbox.check_store(p_place text, p_mark bigint) returns integer
 language plpgsql as $$
 declare

@@ -40,6 +40,15 @@ export function storedEvent(event: PlatformEvent): StoredEvent {
   return { sequence, type, runId, json: JSON.stringify(event) };
 }
 
+export interface LogPlace {
+  /** Sequence of the newest event; 0 when there is none yet. */
+  readonly lastSequence: number;
+  /** The oldest cursor that still works; 0 while every event is kept. */
+  readonly keptSequence: number;
+  /** Whether the store has been put back or replaced since the conversation began. */
+  readonly replaced: boolean;
+}
+
 export interface FeedPage {
   readonly rows: readonly (StoredEvent & { readonly cursor: string })[];
   /** Where to go on; `null` while there has never been anything. */
@@ -145,7 +154,9 @@ export interface ApiRecord {
     conversationId: string,
     range: { readonly after: number; readonly limit: number },
   ): Promise<{ readonly events: readonly StoredEvent[]; readonly more: boolean }>;
-  /** Events of all conversations after a place. Errors: `invalid_cursor`. */
+  /** Where the log of a conversation begins and ends. */
+  place(scope: Scope, conversationId: string): Promise<LogPlace>;
+  /** Events of all conversations after a place. Errors: `invalid_cursor`, `cursor_expired`, `cursor_lost`. */
   feed(
     scope: Scope,
     range: { readonly after: string | null; readonly agentId: string | null; readonly limit: number },

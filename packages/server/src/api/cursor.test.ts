@@ -6,7 +6,7 @@ const HEAD = 18;
 
 function refusal(lastEventId: string | undefined, after: string | undefined): PlatformError {
   try {
-    cursorOf({ lastEventId, after, head: HEAD, kept: 0, restartUrl: "/here" });
+    cursorOf({ lastEventId, after, head: HEAD, kept: 0, replaced: false, restartUrl: "/here" });
   } catch (thrown) {
     expect(thrown).toBeInstanceOf(PlatformError);
     return thrown as PlatformError;
@@ -25,7 +25,7 @@ describe("a reader", () => {
     ["17", "3", 17],
     ["", "3", 3],
   ])("with Last-Event-ID %j and ?after=%j starts after %i", (lastEventId, after, sequence) => {
-    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 0, restartUrl: "/here" })).toBe(sequence);
+    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 0, replaced: false, restartUrl: "/here" })).toBe(sequence);
   });
 
   it.each([
@@ -55,7 +55,7 @@ describe("a reader", () => {
     ["10", undefined, 10],
     [undefined, "18", 18],
   ])("of a log that is kept from 10 on, with %j and %j, starts after %i", (lastEventId, after, sequence) => {
-    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 10, restartUrl: "/here" })).toBe(sequence);
+    expect(cursorOf({ lastEventId, after, head: HEAD, kept: 10, replaced: false, restartUrl: "/here" })).toBe(sequence);
   });
 
   it.each(["0", "1", "9"])("whose events are gone since %j is told where to begin again", (text) => {
@@ -63,11 +63,20 @@ describe("a reader", () => {
       { lastEventId: text, after: undefined },
       { lastEventId: undefined, after: text },
     ]) {
-      const told = (): number => cursorOf({ ...given, head: HEAD, kept: 10, restartUrl: "/here" });
+      const told = (): number => cursorOf({ ...given, head: HEAD, kept: 10, replaced: false, restartUrl: "/here" });
       expect(told).toThrow(
         expect.objectContaining({ code: "cursor_expired", extra: { keptSequence: 10, eventsUrl: "/here" } }),
       );
     }
+  });
+
+  it.each(["19", "999"])("of a store that was put back is told that %j is lost, and where to begin again", (text) => {
+    const told = (): number =>
+      cursorOf({ lastEventId: text, after: undefined, head: HEAD, kept: 10, replaced: true, restartUrl: "/here" });
+    expect(told).toThrow(
+      expect.objectContaining({ code: "cursor_lost", extra: { keptSequence: 10, eventsUrl: "/here" } }),
+    );
+    expect(refusal("x", undefined).code).toBe("invalid_cursor");
   });
 
   it("is told what it sent, cut between characters", () => {

@@ -13,7 +13,9 @@ export function cursorOf(options: {
   readonly head: number;
   /** The oldest cursor that still works; 0 while every event is kept. */
   readonly kept: number;
-  /** Told to a reader whose cursor is older. */
+  /** Whether the store has been put back or replaced since the conversation began: places may have gone with it. */
+  readonly replaced: boolean;
+  /** Told to a reader whose cursor is older, or lost. */
   readonly restartUrl: string;
 }): number {
   const header =
@@ -28,6 +30,14 @@ export function cursorOf(options: {
     });
   }
   const sequence = Number(text);
+  if (sequence > options.head && options.replaced) {
+    const detail =
+      `The store was put back, and the conversation has events up to ${options.head} now; ` +
+      `what was seen behind that is not part of it. Read the messages anew, and follow ${options.restartUrl}.`;
+    throw new PlatformError("cursor_lost", detail, {
+      extra: { keptSequence: options.kept, eventsUrl: options.restartUrl },
+    });
+  }
   if (sequence > options.head) {
     const detail = `The conversation has events up to ${options.head}; there is no event ${sequence} yet.`;
     throw new PlatformError("invalid_cursor", detail, {

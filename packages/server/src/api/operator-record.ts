@@ -1,6 +1,5 @@
 /** What the API reads for operators and for whoever decides a hold. Wiring joins it to the store. */
 import type {
-  Actor,
   Explanation,
   Hold,
   HoldState,
@@ -46,11 +45,8 @@ export interface OperatorView {
   /** By kind. */
   obligationCounts(scope: Scope, olderThanMs: number): Promise<ReadonlyMap<string, number>>;
   /**
-   * The message of a run that may be answered again, noted in the audit. Errors: `command_refused` (it has not ended,
+   * The message of a run that may be answered again; admission notes it in the audit. Errors: `command_refused` (it has not ended,
    * it was answered, or a call with an effect has an unknown outcome and `force` was not given).
    */
-  again(
-    scope: Scope,
-    which: { readonly runId: RunId; readonly actor: Actor; readonly force: boolean },
-  ): Promise<AgainMessage>;
+  again(scope: Scope, which: { readonly runId: RunId; readonly force: boolean }): Promise<AgainMessage>;
 }

@@ -138,6 +138,7 @@ export interface RunTable {
   readonly log_kept: GivenByDatabase<string>;
   readonly suspended_at: GivenByDatabase<Date | null>;
   readonly suspended_ms: GivenByDatabase<number>;
+  readonly sealed_at: GivenByDatabase<Date | null>;
 }
 
 export interface HoldTable {

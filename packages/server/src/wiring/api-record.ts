@@ -156,11 +156,11 @@ function conversations(
 
 function messages(
   queries: Queries,
-): Pick<ApiRecord, "messages" | "message" | "accepted" | "events" | "feed" | "isThere"> {
+): Pick<ApiRecord, "messages" | "message" | "accepted" | "events" | "place" | "feed" | "isThere"> {
   return {
-    isThere: async (scope, conversationId) => (await queries.events.head(scope, conversationId)) !== null,
+    isThere: async (scope, conversationId) => (await queries.events.place(scope, conversationId)) !== null,
     async messages(scope, conversationId, page) {
-      present(await queries.events.head(scope, conversationId));
+      present(await queries.events.place(scope, conversationId));
       return pageOf(await queries.messages.list(scope, conversationId, requestOf(page)), messageOf);
     },
     async message(scope, id) {
@@ -179,6 +179,9 @@ function messages(
         limit: range.limit,
       });
       return { events: events.map(storedEvent), more };
+    },
+    async place(scope, conversationId) {
+      return present(await queries.events.place(scope, conversationId));
     },
     async feed(scope, range) {
       const { events, nextCursor, more } = await queries.feed.read(scope, range);

@@ -26,11 +26,10 @@ export function createOperatorView(queries: OperatorQueries): OperatorView {
     explanation: async (scope, runId) => explainRun(present(await queries.explained(scope, runId))),
     obligations: (scope, { olderThanMs, limit }) => queries.obligations(scope, olderThanMs, limit),
     obligationCounts: (scope, olderThanMs) => queries.obligationCounts(scope, olderThanMs),
-    async again(scope, { runId, actor, force }) {
+    async again(scope, { runId, force }) {
       const facts = present(await queries.retryFacts(scope, runId));
       const refusal = refusedRetry(facts, force);
       if (refusal !== null) throw new PlatformError("command_refused", refusal);
-      await queries.noteRetry(scope.tenantId, { runId, actor, force });
       const { conversationId, text, metadata } = facts;
       return { conversationId, text, metadata };
     },

@@ -143,6 +143,11 @@ function recordMessage(db: MemoryDatabase, command: AdmitCommand, position: numb
   };
   db.runs.set(runId, run);
   writeAudit(db, "message_received", { run, generation: null });
+  const retried = db.runs.get(typeof command.requested.retryOf === "string" ? command.requested.retryOf : "");
+  if (retried !== undefined) {
+    const facts = { force: command.requested.retryForced === true, newRunId: runId };
+    writeAudit(db, "run_retried", { run: { ...retried, actor: command.actor }, generation: null, facts });
+  }
   return run;
 }
 

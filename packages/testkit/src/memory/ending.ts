@@ -45,7 +45,7 @@ export function endFromOutside(db: MemoryDatabase, run: RunRow, ending: OutsideE
   if (isOwned(run.state)) {
     db.ownerships.update(run.conversationId, { cancelAtMs: db.nowMs() });
     if (owner !== null && isAlive(db, owner)) return "requested";
-    moveRun(db, marked, { by: "release", set: { owner: null } });
+    moveRun(db, marked, { by: "seal" });
   }
   endUnowned(db, db.runs.must(run.id));
   return "ended";
@@ -58,20 +58,27 @@ export function endAbandoned(db: MemoryDatabase): void {
   );
   for (const { conversationId } of left) {
     const run = db.runsOf(conversationId).find((each) => each.state === "running");
-    if (run !== undefined) endUnowned(db, moveRun(db, run, { by: "release", set: { owner: null } }));
+    if (run !== undefined) endUnowned(db, moveRun(db, run, { by: "seal" }));
   }
 }
 
-/** Whether a call with an effect left for the world outside in this run. */
-export function hasEffect(db: MemoryDatabase, run: RunRow): boolean {
-  return db.toolCalls
+/**
+ * Whether a rollback was asked for and the turn can be struck: no call with an effect left for the world outside in it,
+ * and it did not compact.
+ */
+export function canStrike(db: MemoryDatabase, run: RunRow): boolean {
+  const hasEffect = db.toolCalls
     .where((call) => call.runId === run.id)
     .some(({ effect, startedAtMs }) => startedAtMs !== null && (effect === "write" || effect === "irreversible"));
+  const hasCompacted = db
+    .eventsOf(run.conversationId)
+    .some((event) => event.runId === run.id && event.type === "run.phase" && event.phase === "compacting");
+  return run.cancelStrikes && !hasEffect && !hasCompacted;
 }
 
 /** Ends a marked run that nobody drives. What it had said is kept and marked. */
 export function endUnowned(db: MemoryDatabase, run: RunRow): void {
-  const strikes = run.cancelStrikes && !hasEffect(db, run);
+  const strikes = canStrike(db, run);
   const text = closeItems(db, run);
   const answerId = text === "" ? null : newMessageId(db, run);
   if (answerId !== null) {

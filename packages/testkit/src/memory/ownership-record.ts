@@ -15,7 +15,7 @@ import type { CallFacts, MemoryDatabase } from "./database.ts";
 import { placeOf, writeOwnerEvent } from "./event-log.ts";
 import { fencedRun } from "./fence.ts";
 import type { RunRow } from "./rows.ts";
-import { endUnowned, hasEffect } from "./ending.ts";
+import { canStrike, endUnowned } from "./ending.ts";
 import { endRun, moveRun, takenInBy, tellPlaces, unbindSlots } from "./run-state.ts";
 import { suspendRun } from "./suspension.ts";
 import { dropTail, takeOver } from "./take-over.ts";
@@ -135,7 +135,7 @@ function factsOf(db: MemoryDatabase, run: RunRow): Seal {
     openToolCallCount: tools.filter((call) => call.state === "executing").length,
     unknownToolCallCount: tools.filter((call) => call.state === "unknown" && blocksRepetition(call)).length,
     cancelCause: run.cancelCause,
-    strikes: run.cancelStrikes && !hasEffect(db, run),
+    strikes: canStrike(db, run),
   };
 }
 

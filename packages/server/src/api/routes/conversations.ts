@@ -216,12 +216,13 @@ function followEvents(services: ApiServices): Route {
     responses: { 200: { description: "Events, as SSE frames", schema: platformEventSchema, stream: true } },
     async handle(call) {
       const id = conversationId(call.params.conversation);
-      const { lastSequence, keptSequence } = await services.record.conversation(call.caller.scope, id);
+      const { lastSequence, keptSequence, replaced } = await services.record.place(call.caller.scope, id);
       const after = cursorOf({
         lastEventId: call.headers["last-event-id"],
         after: call.query.after,
         head: lastSequence,
         kept: keptSequence,
+        replaced,
         restartUrl: oldestEventsUrl(id),
       });
       const follow = call.query.follow === "true";

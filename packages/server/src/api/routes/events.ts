@@ -70,8 +70,12 @@ async function follow(services: ApiServices, call: FeedCall): Promise<typeof HIJ
     }
     if (services.stopping.aborted) response.close("server_stopping");
   } catch (thrown) {
-    services.log.error("a feed ended early", thrown, { request: call.requestId });
-    response.close("internal");
+    if (thrown instanceof PlatformError && (thrown.code === "cursor_expired" || thrown.code === "cursor_lost")) {
+      response.close(thrown.code);
+    } else {
+      services.log.error("a feed ended early", thrown, { request: call.requestId });
+      response.close("internal");
+    }
   }
   return HIJACKED;
 }

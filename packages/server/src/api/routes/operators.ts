@@ -59,7 +59,7 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
   const { scope, actor } = call.caller;
   const id = runId(call.params.run);
   const header = call.headers["idempotency-key"];
-  const again = await services.operatorView.again(scope, { runId: id, actor, force: call.body.force });
+  const again = await services.operatorView.again(scope, { runId: id, force: call.body.force });
   const { conversationId, text, metadata } = again;
   const idempotency = postKey({
     header,
@@ -77,7 +77,7 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
     metadata,
     // It repeats what was said; whatever the agent's messages do to a run that is active, it ends none.
     asked: { whenBusy: "enqueue" },
-    retryOf: id,
+    retry: { runId: id, force: call.body.force },
     traceId: call.traceId,
     idempotency,
   });

@@ -2,7 +2,7 @@
 import type { PlatformEvent } from "@signalbox/contract";
 import type { Pool } from "pg";
 import { translateDatabaseError } from "../database-errors.ts";
-import { HEAD, READ_PAGE } from "../statements/event-statements.ts";
+import { EVENT_PLACE, READ_PAGE } from "../statements/event-statements.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** What is read at once; a reader that is slow keeps it in memory. */
@@ -14,9 +14,13 @@ export interface EventsPage {
   readonly more: boolean;
 }
 
-export interface EventHead {
+export interface EventPlace {
   /** Sequence of the newest event; 0 when there is none yet. */
   readonly lastSequence: number;
+  /** The oldest cursor that still works; 0 while every event is kept. */
+  readonly keptSequence: number;
+  /** Whether an era has been opened since the conversation began: places of its log may have been lost. */
+  readonly replaced: boolean;
 }
 
 export class EventQueries {
@@ -27,12 +31,12 @@ export class EventQueries {
     this.#pool = pool;
   }
 
-  /** Where the log stands, or `null` when the viewer may not see the conversation. */
-  async head(viewer: Viewer, conversationId: string): Promise<EventHead | null> {
+  /** Where the log begins and ends, or `null` when the viewer may not see the conversation. */
+  async place(viewer: Viewer, conversationId: string): Promise<EventPlace | null> {
     const values = [viewer.tenantId, viewer.user, conversationId];
-    const rows = await this.#query<{ readonly last_sequence: number | null }>(HEAD, values);
-    const lastSequence = rows[0]?.last_sequence ?? null;
-    return lastSequence === null ? null : { lastSequence };
+    const [row] = await this.#query<PlaceRow>(EVENT_PLACE, values);
+    if (row === undefined) return null;
+    return { lastSequence: row.last_sequence, keptSequence: row.kept_sequence, replaced: row.replaced };
   }
 
   /**
@@ -65,6 +69,12 @@ export class EventQueries {
       throw translateDatabaseError(thrown);
     }
   }
+}
+
+interface PlaceRow {
+  readonly last_sequence: number;
+  readonly kept_sequence: number;
+  readonly replaced: boolean;
 }
 
 /** A row of the log; `at` is a time, or its text where the row came as JSON. */

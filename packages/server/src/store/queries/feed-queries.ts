@@ -9,8 +9,9 @@ import type { Viewer } from "./viewer.ts";
 /** What is read at once. */
 const PAGE_BYTES = 1_048_576;
 const VERSION = "f1";
-/** Transaction, conversation, sequence. */
-const PLACE = /^([0-9]{1,19})\.(cnv_[0-9a-f]{32})\.([0-9]{1,15})$/;
+/** Era, transaction, conversation, sequence. */
+const PLACE = /^([1-9][0-9]{0,8})\.([0-9]{1,19})\.(cnv_[0-9a-f]{32})\.([0-9]{1,15})$/;
+const FEED_URL = "/v1/events";
 
 export interface FeedRequest {
   /** `nextCursor` of the page before, or of an event; `null` begins with the oldest event that is kept. */
@@ -41,10 +42,13 @@ export class FeedQueries {
     this.#pool = pool;
   }
 
-  /** Ends with `invalid_cursor` for a cursor that is none of a feed's. */
+  /**
+   * Ends with `invalid_cursor` for a cursor that is none of a feed's, `cursor_expired` for one behind which something
+   * has been forgotten, and `cursor_lost` for one of a store that was put back to before it.
+   */
   async read(viewer: Viewer, { after, agentId, limit }: FeedRequest): Promise<Feed> {
-    const [position, conversationId, sequence] = after === null ? ["0", "", 0] : placeOf(after);
-    const values = [viewer.tenantId, viewer.user, agentId, position, conversationId, sequence, limit, PAGE_BYTES];
+    const place = after === null ? BEGINNING : placeOf(after);
+    const values = [viewer.tenantId, viewer.user, agentId, ...place, limit, PAGE_BYTES];
     try {
       const { rows } = await this.#pool.query<FeedRow>({ ...READ_FEED, values });
       const last = rows.at(-1);
@@ -56,7 +60,7 @@ export class FeedQueries {
         more: last?.more ?? false,
       };
     } catch (thrown) {
-      throw translateDatabaseError(thrown);
+      throw beginAgain(translateDatabaseError(thrown));
     }
   }
 }
@@ -65,15 +69,36 @@ function cursorOf(place: string): string {
   return Buffer.from(`${VERSION}.${place}`, "utf8").toString("base64url");
 }
 
-function placeOf(cursor: string): readonly [string, string, number] {
+/** No era: whatever is kept of the feed, from its beginning. */
+const BEGINNING = [null, "0", "", 0] as const;
+type Place = readonly [number | null, string, string, number];
+
+function placeOf(cursor: string): Place {
   const text = Buffer.from(cursor, "base64url").toString("utf8");
-  const [, position, conversationId, sequence] = PLACE.exec(text.slice(VERSION.length + 1)) ?? [];
-  const known = position !== undefined && conversationId !== undefined && sequence !== undefined;
-  if (!known || cursorOf(`${position}.${conversationId}.${sequence}`) !== cursor) {
+  const [place, era, position, conversationId, sequence] = PLACE.exec(text.slice(VERSION.length + 1)) ?? [];
+  const known =
+    place !== undefined &&
+    era !== undefined &&
+    position !== undefined &&
+    conversationId !== undefined &&
+    sequence !== undefined;
+  if (!known || cursorOf(place) !== cursor) {
     throw new PlatformError(
       "invalid_cursor",
       "This is no cursor of the feed; take nextCursor of a page, or an event's id.",
     );
   }
-  return [position, conversationId, Number(sequence)];
+  return [Number(era), position, conversationId, Number(sequence)];
+}
+
+/** Says also where, when the reader's place is gone. */
+function beginAgain(error: PlatformError): PlatformError {
+  const { code } = error;
+  if (code !== "cursor_expired" && code !== "cursor_lost") return error;
+  const why =
+    code === "cursor_lost"
+      ? "The store was put back to before this place."
+      : "Events behind this place are no longer kept.";
+  const detail = `${why} Begin with the oldest event that is kept, at ${FEED_URL} without a cursor.`;
+  return new PlatformError(code, detail, { cause: error, extra: { eventsUrl: FEED_URL } });
 }

@@ -12,11 +12,8 @@ import type {
   Actor,
 } from "@signalbox/contract";
 import type { ExplainedFacts } from "@signalbox/core";
-import { canonicalJson } from "@signalbox/contract";
-import { actorText } from "../actor-text.ts";
 import {
   countObligations,
-  noteRetry,
   obligationsOlderThan,
   reachedStop,
   retryFacts,
@@ -74,12 +71,6 @@ export interface RetryFacts {
   readonly metadata: Readonly<Record<string, string>>;
   /** Calls with an effect whose outcome is not known. */
   readonly unknownCount: number;
-}
-
-export interface RetryNote {
-  readonly actor: Actor;
-  readonly runId: string;
-  readonly force: boolean;
 }
 
 export class OperatorQueries {
@@ -166,12 +157,6 @@ export class OperatorQueries {
       retryFacts(runId, viewer.user).execute(transaction),
     );
     return rows[0] ?? null;
-  }
-
-  /** The obligation to answer again is audited before it is recorded: an audit without a run says that it failed. */
-  async noteRetry(tenantId: string, { actor, runId, force }: RetryNote): Promise<void> {
-    const note = { tenantId, actor: actorText(actor), runId, facts: canonicalJson({ force }) };
-    await this.#database.transaction(tenantId, (transaction) => noteRetry(note).execute(transaction));
   }
 }
 

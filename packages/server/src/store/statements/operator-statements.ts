@@ -24,12 +24,12 @@ export const EXPIRE_HOLD = call("expire_hold", 1);
 export const LEFT_TO_DO = {
   name: "left_to_do",
   text: `(select 'stop' as kind, r.id
-      from signalbox.stop s join signalbox.run r on r.tenant_id = s.tenant_id and r.finished_at is null
-      where s.kind = 'stop' and s.lifted_at is null and r.cancel_requested_at is null
-        and r.consumed_at is null
+      from signalbox.run r
+      where r.tenant_id in (select s.tenant_id from signalbox.stop s where s.kind = 'stop' and s.lifted_at is null)
+        and r.finished_at is null and r.cancel_requested_at is null and r.consumed_at is null
         and r.state in ('queued', 'admitted', 'running', 'suspended')
-        and s.subject = case s.scope when 'run' then r.id when 'conversation' then r.conversation_id
-                                     when 'agent' then r.agent_id else r.tenant_id end
+        and exists (select from signalbox.stops_over(r.tenant_id, r.agent_id, r.conversation_id, r.id) o
+                    where o.kind = 'stop')
       order by r.state <> 'queued', r.position desc limit $1)
     union all
     (select 'resume', h.id from signalbox.hold h join signalbox.stop s on s.id = h.subject ->> 'stopId'
@@ -70,7 +70,7 @@ export function runFacts(runId: string, user: string | null): RawBuilder<{ reado
     'since', signalbox.rfc3339(case r.state
       when 'queued' then r.accepted_at when 'admitted' then coalesce(o.ready_at, r.accepted_at)
       when 'running' then r.started_at when 'suspended' then r.suspended_at
-      when 'finalizing' then c.updated_at else r.finished_at end),
+      when 'finalizing' then coalesce(r.sealed_at, c.updated_at) else r.finished_at end),
     'owner', (select json_build_object(
         'process', p.incarnation,
         'leaseAgeMs', signalbox.unix_ms(signalbox.clock()) - signalbox.unix_ms(p.heartbeat_at),
@@ -96,10 +96,7 @@ export function runFacts(runId: string, user: string | null): RawBuilder<{ reado
         and b.position < r.position) end,
     'stops', coalesce((
       select json_agg(json_build_object('id', s.id, 'kind', s.kind, 'scope', s.scope) order by s.id)
-      from signalbox.stop s
-      where s.tenant_id = r.tenant_id and s.lifted_at is null
-        and (s.scope, s.subject) in (('run', r.id), ('conversation', r.conversation_id), ('agent', r.agent_id),
-                                     ('tenant', r.tenant_id))), '[]')) as facts
+      from signalbox.stops_over(r.tenant_id, r.agent_id, r.conversation_id, r.id) s), '[]')) as facts
     from signalbox.run r
     join signalbox.conversation c on c.id = r.conversation_id
     join signalbox.ownership o on o.conversation_id = r.conversation_id
@@ -135,7 +132,8 @@ function owed(ageMs: number, user: string | null): RawBuilder<unknown> {
         from signalbox.tool_call t where t.state = 'executing'
         union all
         select case r.state when 'admitted' then 'admitted_run' else 'finalizing_run' end, r.id, r.conversation_id,
-               r.id, case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) else c.updated_at end
+               r.id, case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) 
+                         else coalesce(r.sealed_at, c.updated_at) end
         from signalbox.run r
         join signalbox.ownership w on w.conversation_id = r.conversation_id
         join signalbox.conversation c on c.id = r.conversation_id
@@ -167,15 +165,4 @@ export function retryFacts(
     join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
     join signalbox.conversation c on c.id = r.conversation_id
     where r.id = ${runId} and (${user}::text is null or c.participant = ${user})`;
-}
-
-/** Notes who had a run answered again. */
-export function noteRetry(note: {
-  readonly tenantId: string;
-  readonly actor: string;
-  readonly runId: string;
-  readonly facts: string;
-}) {
-  return sql`select signalbox.audit(${note.tenantId}, 'run_retried', ${note.actor}, r.conversation_id, r.id, null,
-    ${note.facts}) from signalbox.run r where r.id = ${note.runId}`;
 }
