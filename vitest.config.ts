@@ -32,6 +32,9 @@ const kinds: readonly Kind[] = [
   { name: "pins", include: ["tests/pins/**/*.test.ts"], timeoutMs: 30_000 },
 ];
 
+/** A state that is waited for may take as long as on a machine with many times the work; the runner's own second does not do. */
+const STATE_WAITED_FOR = { timeout: 15_000, interval: 25 };
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
@@ -48,6 +51,7 @@ export default defineConfig({
         name: kind.name,
         include: [...kind.include],
         isolate: kind.shared !== true,
+        expect: { poll: STATE_WAITED_FOR },
         testTimeout: kind.timeoutMs,
         hookTimeout: Math.max(kind.timeoutMs, 20_000),
         ...(kind.database === true ? { globalSetup: [preparedDatabase] } : {}),

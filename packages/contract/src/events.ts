@@ -76,6 +76,8 @@ export const EVENT_SCHEMAS = {
     prefixHash: z.string(),
     rung: z.enum(RUNGS),
     model: z.string(),
+    /** Earlier turns that the transcript does not have and this turn was told of. */
+    missedTurnCount: z.int().default(0),
   }),
   "thinking.delta": event("thinking.delta", "ThinkingDeltaEvent", { offset: z.int(), text: z.string() }),
   "thinking.completed": event("thinking.completed", "ThinkingCompletedEvent", { text: z.string() }),

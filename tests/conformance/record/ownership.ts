@@ -217,10 +217,10 @@ export function ownershipSuite(bench: () => RecordBench): void {
     expect(second.claim).toMatchObject({ text: "and then?", lastUserSnippet: "hello", hasHistory: true, leaf: null });
     expect(second.claim.lastUserMessageAgeMs).toBeGreaterThanOrEqual(0);
     expect(await second.history(10)).toEqual([
-      { role: "user", text: "hello" },
-      { role: "assistant", text: "an answer" },
+      { role: "user", text: "hello", calls: [] },
+      { role: "assistant", text: "an answer", calls: [] },
     ]);
-    expect(await second.history(1)).toEqual([{ role: "assistant", text: "an answer" }]);
+    expect(await second.history(1)).toEqual([{ role: "assistant", text: "an answer", calls: [] }]);
     await bind(place, second);
   });
 }

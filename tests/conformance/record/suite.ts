@@ -3,6 +3,7 @@ import { admissionSuite } from "./admission.ts";
 import type { OpenBench, RecordBench } from "./bench.ts";
 import { gatesSuite } from "./gates.ts";
 import { inheritanceSuite } from "./inheritance.ts";
+import { missedSuite } from "./missed.ts";
 import { ownershipSuite } from "./ownership.ts";
 import { processesSuite } from "./processes.ts";
 import { runtimesSuite } from "./runtimes.ts";
@@ -32,6 +33,9 @@ export function recordConformance(name: string, open: OpenBench): void {
     });
     describe("what a dead generation leaves", () => {
       inheritanceSuite(bench);
+    });
+    describe("turns that the transcript lacks", () => {
+      missedSuite(bench);
     });
     describe("runtimes", () => {
       runtimesSuite(bench);

@@ -38,6 +38,7 @@ it("records message, run, snapshot, events and audit in one step and claims it f
     lastUserSnippet: null,
     leaf: null,
     hasHistory: false,
+    missed: [],
     cancelRequested: false,
     visibleItems: [],
     outcomeUnknown: false,
@@ -81,8 +82,8 @@ it("knows the previous message of the person and that there is a history", async
   expect(second.ownership.claim).toMatchObject({ lastUserSnippet: "first question", hasHistory: true });
   expect(second.ownership.claim.lastUserMessageAgeMs).toBeGreaterThanOrEqual(0);
   expect(await second.ownership.history(10)).toEqual([
-    { role: "user", text: "first question" },
-    { role: "assistant", text: "an answer" },
+    { role: "user", text: "first question", calls: [] },
+    { role: "assistant", text: "an answer", calls: [] },
   ]);
 });
 

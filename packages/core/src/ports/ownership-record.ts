@@ -14,6 +14,7 @@ import type {
   Rung,
   Snapshot,
   TerminalState,
+  ToolCallState,
   TurnId,
   CancelCause,
   ErrorCode,
@@ -59,6 +60,29 @@ export interface Conclusion {
   readonly error: { readonly code: ErrorCode; readonly detail: string } | null;
 }
 
+/** A call of a tool that left for the world outside, as later turns are told of it. */
+export interface PastCall {
+  readonly name: string;
+  /** The beginning of it. */
+  readonly argumentsJson: string;
+  readonly state: ToolCallState;
+  /** The beginning of it; `null` when it has none. */
+  readonly resultSummary: string | null;
+}
+
+/** A turn that was begun and ended without becoming part of the transcript. */
+export interface MissedTurn {
+  readonly text: string;
+  readonly outcome: TerminalState;
+  readonly reason: EndReason;
+  readonly calls: readonly PastCall[];
+}
+
+/** A message of the history; a question comes with those calls of its turn that must not be forgotten. */
+export interface PastMessage extends HistoryEntry {
+  readonly calls: readonly PastCall[];
+}
+
 /** A message that is handed to a run while it is being answered. */
 export interface SteeredMessage {
   readonly messageId: MessageId;
@@ -100,8 +124,10 @@ export interface Claim {
   readonly lastUserSnippet: string | null;
   /** Last finalized transcript entry, or `null` when there is none. */
   readonly leaf: string | null;
-  /** Whether the conversation has a finalized answer before this run (then a missing leaf means `rebuilt`). */
+  /** Whether anything was said before this run, answered or not (then a missing leaf means `rebuilt`). */
   readonly hasHistory: boolean;
+  /** Turns of the history that the transcript up to `leaf` does not have, oldest first; empty without a leaf. */
+  readonly missed: readonly MissedTurn[];
   readonly cancelRequested: boolean;
   /** Whether an earlier generation owned this run: then it may have left calls, items and a transcript. */
   readonly ownedBefore: boolean;
@@ -214,7 +240,7 @@ export interface Ownership {
    */
   release(): Promise<void>;
   /** The conversation's history before this run, oldest first, for the rung `rebuilt`. */
-  history(limit: number): Promise<readonly HistoryEntry[]>;
+  history(limit: number): Promise<readonly PastMessage[]>;
 }
 
 export interface OwnershipRecord {

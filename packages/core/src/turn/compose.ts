@@ -7,14 +7,21 @@ import {
   clip,
   renderTurnInput,
   type ComposedMessage,
+  type Rung,
   type Snapshot,
   type TurnInput,
 } from "@signalbox/contract";
 import type { Limits } from "../kernel/limits.ts";
 import { rfc3339 } from "../kernel/timestamp.ts";
 import type { Claim } from "../ports/ownership-record.ts";
+import { missedFacts } from "./past.ts";
 
-export function composeTurn(claim: Claim, turnId: string, limits: Limits): ComposedMessage {
+/** `rung`: on which the transcript stands. One that begins anew has the whole history; one that goes on is told what it lacks. */
+export function composeTurn(
+  claim: Claim,
+  turn: { readonly turnId: string; readonly rung: Rung },
+  limits: Limits,
+): ComposedMessage {
   const input: TurnInput = {
     version: 1,
     trigger: "user",
@@ -26,10 +33,10 @@ export function composeTurn(claim: Claim, turnId: string, limits: Limits): Compo
     channel: null,
     context: [],
     passages: [],
-    facts: [],
+    facts: turn.rung === "native" ? missedFacts(claim.missed) : [],
   };
   // What an earlier attempt took in on the way is part of the turn from its beginning now.
-  return { turnId, parts: [renderTurnInput(input), claim.text, ...claim.takenIn.map(({ text }) => text)] };
+  return { turnId: turn.turnId, parts: [renderTurnInput(input), claim.text, ...claim.takenIn.map(({ text }) => text)] };
 }
 
 /** What every turn of this snapshot begins with; its hash is recorded with the turn. */

@@ -6,6 +6,7 @@ import { asPlatformError, PlatformError, type ErrorCode, type Rung } from "@sign
 import { backoffMs } from "../kernel/backoff.ts";
 import type { Claim, Ownership } from "../ports/ownership-record.ts";
 import type { Seat } from "../ports/worker.ts";
+import { seedOf } from "./past.ts";
 import { TurnStopped, type Stops } from "./stops.ts";
 import type { TurnContext } from "./turn-context.ts";
 
@@ -122,6 +123,6 @@ async function openOn(
     rung,
     leaf: rung === "repaired" ? open.tail : rung === "native" ? claim.leaf : null,
     finalized: rung === "repaired" ? claim.leaf : null,
-    history: rung === "rebuilt" ? await open.ownership.history(open.context.limits.historyCount) : [],
+    history: rung === "rebuilt" ? seedOf(await open.ownership.history(open.context.limits.historyCount)) : [],
   });
 }

@@ -227,8 +227,7 @@ class Attempt implements AsyncDisposable {
     context.onSeated();
     const steering = steeringOf(seat, this.#ownership);
     context.steering.attach((messages) => begun && steering.offer(messages));
-    const { parts } = composeTurn(claim, this.#turnId, limits);
-    const message = { runId: claim.runId, turnId: this.#turnId, parts, continueReason: null, recovery: null };
+    const message = { runId: claim.runId, turnId: this.#turnId, continueReason: null };
     const recovery = recoveryOf(inherited.closedItems, context, claim.cause);
     const onBegun = (): void => {
       begun = true;
@@ -236,7 +235,10 @@ class Attempt implements AsyncDisposable {
     const steps = (rung: Rung): Promise<StepResult> => {
       this.#rung = rung;
       this.#sayComposed(rung);
-      const first = rung === "repaired" ? { ...message, parts: [], recovery } : message;
+      const first =
+        rung === "repaired"
+          ? { ...message, parts: [], recovery }
+          : { ...message, ...composeTurn(claim, { turnId: this.#turnId, rung }, limits), recovery: null };
       const onHold = (): Promise<Suspension> => this.#suspend();
       return runSteps(first, { seat, emitter: this.#emitter, stops, limits, steering, onBegun, onHold });
     };
@@ -271,7 +273,8 @@ class Attempt implements AsyncDisposable {
   #sayComposed(rung: Rung): void {
     const { snapshot, snapshotHash } = this.#ownership.claim;
     const prefixHash = this.#context.ports.digest.sha256Hex(staticPrefix(snapshot));
-    this.#emitter.composed({ snapshotHash, prefixHash, rung, model: snapshot.model });
+    const missedTurnCount = rung === "native" ? this.#ownership.claim.missed.length : 0;
+    this.#emitter.composed({ snapshotHash, prefixHash, rung, model: snapshot.model, missedTurnCount });
   }
 
   /** Closes what is open and makes it durable: after this the run can be sealed. */

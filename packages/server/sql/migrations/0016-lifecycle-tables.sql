@@ -19,6 +19,8 @@ alter table signalbox.conversation
   add column erased_at timestamptz,
   -- Null: written before an agent's runtime could change, so by the runtime the conversation still has.
   add column leaf_runtime text,
+  -- Place in the line of the last run whose turn the transcript has. Null: it is that of the last answer.
+  add column leaf_turn bigint,
   add constraint conversation_deleted check (
     (deleted_at is null or delete_requested_at is not null) and (erased_at is null or deleted_at is not null));
 create index conversation_listed on signalbox.conversation (tenant_id, id) where archived_at is null;

@@ -47,28 +47,67 @@ begin
   return v_run.id;
 end $$;
 
--- Whether there is something to rebuild a session from: an answer that stands, or what a fork began with.
+-- Whether there is something to rebuild a session from: an answer that stands, what a fork began with, or a turn that
+-- ended without an answer.
 create function signalbox.has_history(p_run signalbox.run) returns boolean
 language plpgsql as $$
 begin
   return exists (select from signalbox.message m
     where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and not m.struck
-      and (m.role = 'assistant' or m.run_id is null));
+      and (m.role = 'assistant' or m.run_id is null
+           or exists (select from signalbox.run r where r.id = m.run_id and r.started_at is not null)));
 end $$;
 
--- What was said before this run and not struck, oldest first: the last `p_limit` messages of the history.
-create or replace function signalbox.history_before(p_run text, p_limit integer)
-returns table (role text, text text)
+-- Calls of a turn that must not be forgotten: those with an effect; where no answer tells of the rest, all that began.
+create function signalbox.calls_told(p_run text) returns json
 language sql stable
 begin atomic
-  select recent.role, recent.text
-  from (select m.role, m.text, m.position
+  select json_agg(json_build_object('name', told.name, 'argumentsJson', left(told.arguments, 500), 'state', told.state,
+                                    'resultSummary', left(told.result_summary, 500)) order by told.started_at, told.id)
+  from (select t.id, t.name, t.arguments, t.state, t.result_summary, t.started_at
+        from signalbox.tool_call t join signalbox.run r on r.id = t.run_id
+        where t.run_id = p_run and t.started_at is not null and t.replay_of is null
+          and (t.effect in ('write', 'irreversible') or r.state <> 'completed')
+        order by t.started_at desc, t.id desc limit 20) as told;
+end;
+
+-- What was said before this run and not struck, oldest first: the last `p_limit` messages of the history, questions with
+-- the calls that their turns made.
+drop function signalbox.history_before(text, integer);
+create function signalbox.history_before(p_run text, p_limit integer)
+returns table (role text, text text, calls json)
+language sql stable
+begin atomic
+  select recent.role, recent.text, case recent.role when 'user' then signalbox.calls_told(recent.run_id) end
+  from (select m.role, m.text, m.position, m.run_id
         from signalbox.run r join signalbox.message m
           on m.conversation_id = r.conversation_id and m.position < r.position * 2 and not m.struck
         where r.id = p_run
         order by m.position desc limit p_limit) as recent
   order by recent.position;
 end;
+
+-- Turns that were begun, ended, and are in the history but not in the transcript that the next turn goes on from: it is
+-- told of them. The last eight, oldest first.
+create function signalbox.missed_turns(p_run signalbox.run) returns json
+language plpgsql as $$
+declare
+  v_leaf_turn bigint;
+begin
+  select coalesce(c.leaf_turn, (select max(r.position) from signalbox.run r
+                                where r.conversation_id = c.id and r.answer_message_id is not null), 0)
+  into strict v_leaf_turn from signalbox.conversation c where c.id = p_run.conversation_id;
+  return (
+    select coalesce(json_agg(json_build_object('text', left(missed.text, 4000), 'outcome', missed.state,
+                                               'reason', missed.reason, 'calls', missed.calls)
+                             order by missed.position), '[]')
+    from (select m.text, m.position, r.state, r.reason, coalesce(signalbox.calls_told(r.id), '[]') as calls
+          from signalbox.message m join signalbox.run r on r.id = m.run_id
+          where m.conversation_id = p_run.conversation_id and m.position > v_leaf_turn * 2 + 1
+            and m.position < p_run.position * 2 and m.role = 'user' and not m.struck
+            and (r.started_at is not null or r.consumed_at is not null)
+          order by m.position desc limit 8) as missed);
+end $$;
 
 -- The messages a run has taken in while it was running, in their order: a turn that runs again begins with them.
 create function signalbox.taken_in(p_run signalbox.run) returns json
@@ -206,6 +245,7 @@ begin
     'lastUserMessageAgeMs', signalbox.unix_ms(v_message.created_at) - signalbox.unix_ms(v_before.created_at),
     'lastUserSnippet', left(v_before.text, 400),
     'leaf', v_leaf, 'hasHistory', v_history, 'cancelRequested', p_run.cancel_requested_at is not null,
+    'missed', case when v_leaf is null then '[]' else signalbox.missed_turns(p_run) end,
     'ownedBefore', p_again, 'visibleItems', v_visible, 'takenIn', signalbox.taken_in(p_run),
     'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $$;

@@ -124,6 +124,7 @@ declare
   v_tip record;
   v_turn bigint;
   v_rung text;
+  v_place bigint;
 begin
   if not signalbox.hold_exclusive(p_conversation, p_generation) then
     perform signalbox.note_stale(p_conversation, null, p_generation, 'finish');
@@ -143,10 +144,10 @@ begin
       return json_build_object('code', 'transcript_not_durable');
     end if;
   end if;
+  v_place := signalbox.answer_position(v_run);
   if p_answer is not null then
     insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
-    values (p_answer, v_run.tenant_id, p_conversation, v_run.id, 'assistant', p_answer_text, p_partial,
-            signalbox.answer_position(v_run));
+    values (p_answer, v_run.tenant_id, p_conversation, v_run.id, 'assistant', p_answer_text, p_partial, v_place);
   end if;
   v_run.rung := p_rung;
   v_run.served_model := p_served_model;
@@ -156,8 +157,9 @@ begin
          else p_reason end, p_error, p_answer);
   perform signalbox.settle_transcript(p_conversation, v_turn, p_continuity, v_rung, p_leaf, decode(p_digest, 'hex'));
   if p_continuity = 'moved' then
-    update signalbox.conversation set leaf_runtime = v_run.runtime
-    where id = p_conversation and leaf_runtime is distinct from v_run.runtime;
+    update signalbox.conversation
+    set leaf_runtime = v_run.runtime, leaf_turn = (v_place - 1) / 2
+    where id = p_conversation;
   end if;
   perform signalbox.unbind_slots(p_conversation);
   perform signalbox.withdraw_proposals(v_run.id);

@@ -40,7 +40,7 @@ export function summaryOf(event: PlatformEvent): string {
     case "run.finished":
       return `${event.outcome} (${event.reason})${event.error === null ? "" : ` ${event.error.code}: ${event.error.detail}`}`;
     case "turn.composed":
-      return `${event.model}, transcript ${event.rung}`;
+      return `${event.model}, transcript ${event.rung}${event.missedTurnCount === 0 ? "" : `, told of ${event.missedTurnCount} earlier turns that it lacks`}`;
     case "queue.moved":
       return `${event.messageId} at ${event.position}`;
   }

@@ -64,6 +64,7 @@ export interface ConversationTable {
   readonly leaf_position: GivenByDatabase<number>;
   readonly leaf_digest: GivenByDatabase<Buffer | null>;
   readonly leaf_runtime: GivenByDatabase<string | null>;
+  readonly leaf_turn: GivenByDatabase<number | null>;
   readonly created_at: Generated<Date>;
   readonly updated_at: Generated<Date>;
 }

@@ -5,6 +5,7 @@ import { writeAudit } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { writeRunEvent } from "./event-log.ts";
 import { isAlive } from "./alive.ts";
+import { hasHistory, missedTurns } from "./past.ts";
 import type { OwnershipRow, RunRow } from "./rows.ts";
 import { moveRun, takenInBy, unbindSlots, withdrawProposals } from "./run-state.ts";
 import { leafIsForeign } from "./transcript.ts";
@@ -63,9 +64,6 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
     )
     .at(-1);
   const isForeign = leafIsForeign(db, run);
-  const answered = db.messages.where(
-    (each) => each.conversationId === run.conversationId && each.role === "assistant" && !each.struck,
-  );
   return {
     ...about,
     tenantId: run.tenantId,
@@ -85,7 +83,8 @@ function claimOf(db: MemoryDatabase, run: RunRow, about: Pick<Claim, "generation
     lastUserMessageAgeMs: before === undefined ? null : message.createdAtMs - before.createdAtMs,
     lastUserSnippet: before?.text ?? null,
     leaf: isForeign ? null : conversation.leaf,
-    hasHistory: isForeign || answered.length > 0,
+    hasHistory: isForeign || hasHistory(db, run),
+    missed: isForeign ? [] : missedTurns(db, run),
     cancelRequested: db.ownerships.must(run.conversationId).cancelAtMs !== null,
     visibleItems: visibleItems(db, run),
     takenIn: takenInBy(db, run).map(({ messageId }) => ({ messageId, text: db.messages.must(messageId).text })),

@@ -122,6 +122,7 @@ export class MemoryDatabase {
         leafPosition: 0,
         leafDigest: null,
         leafRuntime: null,
+        leafTurn: -1,
       });
       this.ownerships.set(conversation.id, {
         conversationId: conversation.id,

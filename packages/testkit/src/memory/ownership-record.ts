@@ -1,4 +1,4 @@
-import { PlatformError, type HistoryEntry, type MessageId } from "@signalbox/contract";
+import { PlatformError, type MessageId } from "@signalbox/contract";
 import {
   blocksRepetition,
   type Claim,
@@ -14,6 +14,7 @@ import { claimAgain, claimRun, claimWhatFits, releaseRun } from "./claiming.ts";
 import type { CallFacts, MemoryDatabase } from "./database.ts";
 import { placeOf, writeOwnerEvent } from "./event-log.ts";
 import { fencedRun } from "./fence.ts";
+import { historyBefore } from "./past.ts";
 import type { RunRow } from "./rows.ts";
 import { canStrike, endUnowned } from "./ending.ts";
 import { endRun, moveRun, takenInBy, tellPlaces, unbindSlots } from "./run-state.ts";
@@ -169,14 +170,4 @@ function finish(
   const { outcome, reason, error } = finalization;
   const next = endRun(db, closed, { outcome, reason, error, answerId: answer?.messageId ?? null });
   return { nextRunId: next?.id ?? null };
-}
-
-/** Questions and answers before this run, each question before its own answer. */
-function historyBefore(db: MemoryDatabase, run: RunRow): readonly HistoryEntry[] {
-  return db.messages
-    .where(
-      (message) => message.conversationId === run.conversationId && message.position < run.position && !message.struck,
-    )
-    .toSorted((left, right) => left.position - right.position || (left.role === "user" ? -1 : 1))
-    .map(({ role, text }) => ({ role, text }));
 }

@@ -40,6 +40,8 @@ export interface ConversationRow {
   readonly leafDigest: string | null;
   /** Whose transcript it is that the leaf ends. */
   readonly leafRuntime: string | null;
+  /** Position of the last run whose turn the transcript has. */
+  readonly leafTurn: number;
 }
 
 export interface OwnershipRow {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { Finalization, Seal } from "@signalbox/core";
 import type { MemoryDatabase } from "./database.ts";
 import type { EntryRow, RunRow } from "./rows.ts";
+import { takenInBy } from "./run-state.ts";
 
 /** Whether another runtime than the run's wrote what is finalized: nothing of it is read or continued. */
 export function leafIsForeign(db: MemoryDatabase, run: Pick<RunRow, "conversationId" | "runtime">): boolean {
@@ -69,6 +70,7 @@ export function settleTranscript(
     leafPosition: continuity === "moved" ? (last?.position ?? conversation.leafPosition) : 0,
     leafDigest: continuity === "moved" ? digest : null,
     leafRuntime: continuity === "moved" ? run.runtime : conversation.leafRuntime,
+    leafTurn: Math.max(run.position, ...takenInBy(db, run).map(({ position }) => position)),
   });
 }
 

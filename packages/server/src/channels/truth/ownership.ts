@@ -7,6 +7,8 @@ import type {
   Inheritance,
   LiveChannel,
   Ownership,
+  PastCall,
+  PastMessage,
   Seal,
   Suspension,
 } from "@signalbox/core";
@@ -134,13 +136,13 @@ export class PostgresOwnership implements Ownership {
     this.#ring(await askRecord<News>(this.#parts.database, TAKE_IN, [conversationId, generation, messageId]));
   }
 
-  async history(limit: number): Promise<readonly HistoryEntry[]> {
-    const rows = await readRows<{ readonly role: HistoryEntry["role"]; readonly text: string }>(
+  async history(limit: number): Promise<readonly PastMessage[]> {
+    const rows = await readRows<HistoryEntry & { readonly calls: readonly PastCall[] | null }>(
       this.#parts.database,
       HISTORY_BEFORE,
       [this.claim.runId, limit],
     );
-    return rows.map(({ role, text }) => ({ role, text }));
+    return rows.map(({ role, text, calls }) => ({ role, text, calls: calls ?? [] }));
   }
 
   #ring({ sequence }: News): void {

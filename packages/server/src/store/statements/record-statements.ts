@@ -91,7 +91,7 @@ export const CANCELLED_RUNS = {
 
 export const HISTORY_BEFORE = {
   name: "history_before",
-  text: "select role, text from signalbox.history_before($1, $2)",
+  text: "select role, text, calls from signalbox.history_before($1, $2)",
 } as const;
 
 export const LOST_CALLS = {
