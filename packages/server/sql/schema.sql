@@ -2341,26 +2341,13 @@ begin
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.history_before(p_run text, p_limit integer)
- RETURNS TABLE(role text, text text, calls json)
+ RETURNS TABLE(role text, text text)
  LANGUAGE sql
  STABLE
 BEGIN ATOMIC
- SELECT recent.role,
-     recent.text,
-         CASE recent.role
-             WHEN 'user'::text THEN signalbox.calls_told(recent.run_id)
-             ELSE NULL::json
-         END AS "case"
-    FROM ( SELECT m.role,
-             m.text,
-             m."position",
-             m.run_id
-            FROM (signalbox.run r
-              JOIN signalbox.message m ON (((m.conversation_id = r.conversation_id) AND (m."position" < (r."position" * 2)) AND (NOT m.struck))))
-           WHERE (r.id = history_before.p_run)
-           ORDER BY m."position" DESC
-          LIMIT history_before.p_limit) recent
-   ORDER BY recent."position";
+ SELECT past.role,
+     past.text
+    FROM signalbox.past_messages(history_before.p_run, history_before.p_limit) past(role, text, calls);
 END
 ;
 CREATE OR REPLACE FUNCTION signalbox.hold_changed(p_hold signalbox.hold, p_kind text, p_ready boolean)
@@ -2892,6 +2879,29 @@ begin
   update signalbox.ownership set paced_until = v_paced where conversation_id = p_conversation;
   return null;
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.past_messages(p_run text, p_limit integer)
+ RETURNS TABLE(role text, text text, calls json)
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT recent.role,
+     recent.text,
+         CASE recent.role
+             WHEN 'user'::text THEN signalbox.calls_told(recent.run_id)
+             ELSE NULL::json
+         END AS "case"
+    FROM ( SELECT m.role,
+             m.text,
+             m."position",
+             m.run_id
+            FROM (signalbox.run r
+              JOIN signalbox.message m ON (((m.conversation_id = r.conversation_id) AND (m."position" < (r."position" * 2)) AND (NOT m.struck))))
+           WHERE (r.id = past_messages.p_run)
+           ORDER BY m."position" DESC
+          LIMIT past_messages.p_limit) recent
+   ORDER BY recent."position";
+END
 ;
 CREATE OR REPLACE FUNCTION signalbox.presence_space()
  RETURNS integer

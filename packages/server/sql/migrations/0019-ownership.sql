@@ -73,8 +73,7 @@ end;
 
 -- What was said before this run and not struck, oldest first: the last `p_limit` messages of the history, questions with
 -- the calls that their turns made.
-drop function signalbox.history_before(text, integer);
-create function signalbox.history_before(p_run text, p_limit integer)
+create function signalbox.past_messages(p_run text, p_limit integer)
 returns table (role text, text text, calls json)
 language sql stable
 begin atomic
@@ -85,6 +84,14 @@ begin atomic
         where r.id = p_run
         order by m.position desc limit p_limit) as recent
   order by recent.position;
+end;
+
+-- The same as the release before this one asks for it.
+create or replace function signalbox.history_before(p_run text, p_limit integer)
+returns table (role text, text text)
+language sql stable
+begin atomic
+  select past.role, past.text from signalbox.past_messages(p_run, p_limit) as past;
 end;
 
 -- Turns that were begun, ended, and are in the history but not in the transcript that the next turn goes on from: it is

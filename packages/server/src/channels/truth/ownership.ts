@@ -19,7 +19,7 @@ import {
   CHANGE_WORKER,
   DROP_TAIL,
   FINISH,
-  HISTORY_BEFORE,
+  PAST_MESSAGES,
   RELEASE,
   SEAL,
   TAKE_IN,
@@ -139,7 +139,7 @@ export class PostgresOwnership implements Ownership {
   async history(limit: number): Promise<readonly PastMessage[]> {
     const rows = await readRows<HistoryEntry & { readonly calls: readonly PastCall[] | null }>(
       this.#parts.database,
-      HISTORY_BEFORE,
+      PAST_MESSAGES,
       [this.claim.runId, limit],
     );
     return rows.map(({ role, text, calls }) => ({ role, text, calls: calls ?? [] }));

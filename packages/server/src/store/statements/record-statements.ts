@@ -89,9 +89,9 @@ export const CANCELLED_RUNS = {
     and cancel_requested_at <= signalbox.clock() - make_interval(secs => $2 / 1000.0)`,
 } as const;
 
-export const HISTORY_BEFORE = {
-  name: "history_before",
-  text: "select role, text, calls from signalbox.history_before($1, $2)",
+export const PAST_MESSAGES = {
+  name: "past_messages",
+  text: "select role, text, calls from signalbox.past_messages($1, $2)",
 } as const;
 
 export const LOST_CALLS = {
