@@ -72,7 +72,8 @@ create table signalbox.era (
   number integer not null,
   cause text not null,
   since timestamp with time zone not null,
-  opened_at timestamp with time zone not null default signalbox.clock()
+  opened_at timestamp with time zone not null default signalbox.clock(),
+  position xid8 not null default pg_current_xact_id()
 );
 create table signalbox.event (
   tenant_id text not null,
@@ -88,6 +89,12 @@ create table signalbox.event (
   data text not null,
   at timestamp with time zone not null,
   position xid8 not null default pg_current_xact_id()
+);
+create table signalbox.feed_horizon (
+  tenant_id text not null,
+  position xid8 not null,
+  conversation_id text not null,
+  sequence bigint not null
 );
 create table signalbox.hold (
   id text not null,
@@ -233,6 +240,7 @@ create table signalbox.run (
   consumed_at timestamp with time zone,
   suspended_at timestamp with time zone,
   suspended_ms bigint not null default 0,
+  sealed_at timestamp with time zone,
   log_kept text not null default 'whole'::text
 ) with (fillfactor=80);
 create table signalbox.slot (
@@ -354,6 +362,8 @@ alter table signalbox.era add constraint era_pkey PRIMARY KEY (number);
 alter table signalbox.event add constraint event_pkey PRIMARY KEY (conversation_id, sequence);
 alter table signalbox.event add constraint event_sequence_check CHECK ((sequence > 0));
 alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.feed_horizon add constraint feed_horizon_pkey PRIMARY KEY (tenant_id);
+alter table signalbox.feed_horizon add constraint feed_horizon_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.hold add constraint hold_closed CHECK (((state = 'open'::text) = (decided_at IS NULL)));
 alter table signalbox.hold add constraint hold_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.hold add constraint hold_decided CHECK (((state = 'decided'::text) = (decision IS NOT NULL)));
@@ -434,6 +444,7 @@ CREATE INDEX conversation_participant ON signalbox.conversation USING btree (ten
 CREATE INDEX conversation_search ON signalbox.conversation USING gin (signalbox.search_vector(tenant_id, title)) WHERE (title IS NOT NULL);
 CREATE INDEX event_feed ON signalbox.event USING btree (tenant_id, "position", conversation_id, sequence) WHERE (type <> ALL (ARRAY['text.delta'::text, 'thinking.delta'::text]));
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
+CREATE INDEX hold_by_conversation ON signalbox.hold USING btree (conversation_id);
 CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
 CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
 CREATE INDEX hold_run_open ON signalbox.hold USING btree (run_id) WHERE (state = 'open'::text);
@@ -479,6 +490,8 @@ alter table signalbox.era enable row level security;
 alter table signalbox.era force row level security;
 alter table signalbox.event enable row level security;
 alter table signalbox.event force row level security;
+alter table signalbox.feed_horizon enable row level security;
+alter table signalbox.feed_horizon force row level security;
 alter table signalbox.hold enable row level security;
 alter table signalbox.hold force row level security;
 alter table signalbox.idempotency enable row level security;
@@ -526,9 +539,12 @@ create policy not_deleted on signalbox.conversation for select to signalbox_app 
 create policy own_tenant on signalbox.conversation for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.conversation for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.database_start for all to signalbox_run using (true) with check (true);
+create policy everybody on signalbox.era for select to signalbox_app using (true);
 create policy run_side on signalbox.era for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.event for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.event for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.feed_horizon for select to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.feed_horizon for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.hold for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.hold for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.idempotency for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -571,16 +587,19 @@ grant insert on signalbox.audit_pending to signalbox_run;
 grant insert, select, update on signalbox.conversation to signalbox_app;
 grant select, update on signalbox.conversation to signalbox_run;
 grant insert, select on signalbox.database_start to signalbox_run;
+grant select on signalbox.era to signalbox_app;
 grant insert, select, update on signalbox.era to signalbox_run;
 grant insert, select on signalbox.event to signalbox_app;
 grant delete, insert, select on signalbox.event to signalbox_run;
+grant select on signalbox.feed_horizon to signalbox_app;
+grant insert, select, update on signalbox.feed_horizon to signalbox_run;
 grant insert, select, update on signalbox.hold to signalbox_app;
 grant insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
 grant delete, select, update on signalbox.idempotency to signalbox_run;
 grant insert, select, update on signalbox.message to signalbox_app;
 grant insert, select, update on signalbox.message to signalbox_run;
-grant select on signalbox.model_call to signalbox_app;
+grant select, update on signalbox.model_call to signalbox_app;
 grant insert, select, update on signalbox.model_call to signalbox_run;
 grant insert, select, update on signalbox.ownership to signalbox_app;
 grant select, update on signalbox.ownership to signalbox_run;
@@ -832,6 +851,10 @@ begin
   perform signalbox.audit(p_tenant, 'message_received', p_actor, p_conversation, p_run, null,
     '{"messageId":' || signalbox.quoted(p_message)
     || ',"textDigest":"' || encode(sha256(convert_to(p_text, 'UTF8')), 'hex') || '"}');
+  if p_requested ? 'retryOf' then
+    perform signalbox.audit(p_tenant, 'run_retried', p_actor, p_conversation, p_requested ->> 'retryOf', null,
+      '{"force":' || coalesce(p_requested ->> 'retryForced', 'false') || ',"newRunId":' || signalbox.quoted(p_run) || '}');
+  end if;
 
   if v_before = 0 then
     perform signalbox.note_admitted(v_run, v_generation);
@@ -1065,17 +1088,36 @@ CREATE OR REPLACE FUNCTION signalbox.ask_again()
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_hold signalbox.hold;
+  v_run signalbox.run;
+  v_generation bigint;
+  v_asked text[] := '{}';
 begin
-  if to_regclass('signalbox.hold') is null then
-    return;
-  end if;
-  execute $sql$
-    update signalbox.hold h
-    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null
-    from signalbox.run r
-    where r.id = h.run_id and h.state = 'decided' and h.kind = 'approval'
-      and r.state in ('admitted', 'running', 'suspended')
-  $sql$;
+  for v_hold in
+    select h.* from signalbox.hold h join signalbox.run r on r.id = h.run_id
+    where h.state = 'decided' and h.kind = 'approval' and r.state in ('admitted', 'running', 'suspended')
+      and r.cancel_requested_at is null
+    order by h.conversation_id, h.id
+  loop
+    select o.generation into strict v_generation from signalbox.ownership o
+    where o.conversation_id = v_hold.conversation_id;
+    select r.* into strict v_run from signalbox.run r where r.id = v_hold.run_id for update;
+    update signalbox.hold
+    set state = 'open', decision = null, response = null, decided_by = null, decided_at = null,
+        opened_at = signalbox.clock(), expires_at = signalbox.clock() + (expires_at - opened_at)
+    where id = v_hold.id
+    returning * into strict v_hold;
+    perform signalbox.note_hold_opened(v_run, v_hold, v_generation);
+    v_asked := v_asked || v_run.id;
+  end loop;
+  for v_run in
+    select r.* from signalbox.run r
+    where r.id = any (v_asked) and r.state in ('admitted', 'running')
+    order by r.conversation_id for update
+  loop
+    perform signalbox.put_to_wait(v_run);
+  end loop;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.audit(p_tenant text, p_action text, p_actor text, p_conversation text, p_run text, p_generation bigint, p_facts text)
@@ -1214,13 +1256,7 @@ AS $function$
 declare
   v_tenant text;
 begin
-  if exists (select from signalbox.run r
-             where r.conversation_id = p_conversation
-               and r.state in ('queued', 'admitted', 'running', 'suspended', 'finalizing'))
-     or exists (select from signalbox.run r join signalbox.model_call m on m.run_id = r.id and m.state = 'executing'
-                where r.conversation_id = p_conversation)
-     or exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
-                where r.conversation_id = p_conversation) then
+  if not signalbox.is_at_rest(p_conversation) then
     return false;
   end if;
   update signalbox.conversation
@@ -1301,6 +1337,21 @@ BEGIN ATOMIC
            ORDER BY t.started_at DESC, t.id DESC
           LIMIT 20) told;
 END
+;
+CREATE OR REPLACE FUNCTION signalbox.can_strike(p_run signalbox.run)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return p_run.cancel_strikes
+    and not exists (
+      select from signalbox.tool_call t
+      where t.run_id = p_run.id and t.effect in ('write', 'irreversible') and t.started_at is not null)
+    and not exists (
+      select from signalbox.event e
+      where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+        and e.type = 'run.phase' and e.data::json ->> 'phase' = 'compacting');
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.chain_start()
  RETURNS bytea
@@ -1433,15 +1484,9 @@ begin
     v_history := true;
   end if;
   if p_again then
-    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1))
-                             order by last.item_id), '[]')
+    select coalesce(json_agg(json_build_object('itemId', i.item_id, 'kind', i.kind) order by i.item_id), '[]')
     into v_visible
-    from (select distinct on (e.item_id) e.item_id, e.type
-          from signalbox.event e
-          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-          order by e.item_id, e.revision desc, e.sequence desc) as last
-    where last.type <> 'text.retracted';
+    from signalbox.visible_items(p_run) i;
     v_unknown := exists (select from signalbox.tool_call t
       where t.run_id = p_run.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'));
   end if;
@@ -1505,22 +1550,13 @@ declare
   v_text text;
   v_answer text;
 begin
-  for v_item in
-    select e.item_id, bool_or(e.type like 'thinking.%') as thinks,
-      (array_agg(e.type order by e.revision desc, e.sequence desc))[1] as last_type
-    from signalbox.event e
-    where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-      and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-    group by e.item_id order by min(e.sequence)
-  loop
-    continue when v_item.last_type = 'text.retracted';
+  for v_item in select i.* from signalbox.visible_items(p_run) i order by i.first_sequence loop
     v_text := signalbox.visible_text(p_run, v_item.item_id);
-    if v_item.last_type like '%.delta' then
-      perform signalbox.write_event(p_run, p_generation, 1048575, v_item.item_id,
-        case when v_item.thinks then 'thinking.completed' else 'text.completed' end,
+    if v_item.is_open then
+      perform signalbox.write_event(p_run, p_generation, 1048575, v_item.item_id, v_item.kind || '.completed',
         json_build_object('text', v_text));
     end if;
-    if not v_item.thinks then
+    if v_item.kind = 'text' then
       v_answer := v_text;
     end if;
   end loop;
@@ -1544,14 +1580,27 @@ CREATE OR REPLACE FUNCTION signalbox.closed_items(p_run signalbox.run)
 AS $function$
 begin
   return (
-    select coalesce(json_agg(json_build_object('itemId', last.item_id, 'kind', split_part(last.type, '.', 1),
-                                               'text', last.data::json ->> 'text') order by last.sequence), '[]')
-    from (select distinct on (e.item_id) e.item_id, e.type, e.data, e.sequence
-          from signalbox.event e
-          where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-            and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-          order by e.item_id, e.revision desc, e.sequence desc) as last
-    where last.type in ('text.completed', 'thinking.completed'));
+    select coalesce(json_agg(json_build_object('itemId', i.item_id, 'kind', i.kind,
+                                               'text', i.data::json ->> 'text') order by i.last_sequence), '[]')
+    from signalbox.visible_items(p_run) i where not i.is_open);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.count_open_runs(p_tenant text, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_side_by_side integer := p_limit - current_setting('max_connections')::integer;
+  v_open integer := signalbox.open_runs(p_tenant, p_limit);
+begin
+  if v_open < v_side_by_side then
+    perform pg_advisory_xact_lock_shared(signalbox.tenant_space(), hashtext(p_tenant));
+    v_open := signalbox.open_runs(p_tenant, p_limit);
+    -- So many came while this waited for the lock that it cannot tell how many there are.
+    return case when v_open < v_side_by_side then v_open else p_limit end;
+  end if;
+  perform pg_advisory_xact_lock(signalbox.tenant_space(), hashtext(p_tenant));
+  return signalbox.open_runs(p_tenant, p_limit);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.create_stop(p_tenant text, p_user text, p_stop text, p_kind text, p_scope text, p_subject text, p_reason text, p_actor text)
@@ -1650,6 +1699,10 @@ begin
   if v_conversation.deleted_at is not null then
     return json_build_object('kind', 'deleted', 'sequence', v_conversation.last_sequence);
   end if;
+  -- Runs before their conversation, as everywhere.
+  perform from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('queued', 'admitted', 'running', 'suspended')
+  order by r.position for update;
   if v_conversation.delete_requested_at is null then
     update signalbox.conversation set delete_requested_at = signalbox.clock() where id = p_conversation;
     perform signalbox.audit(p_tenant, 'conversation_delete_requested', p_actor, p_conversation, null, null, '{}');
@@ -1861,24 +1914,34 @@ CREATE OR REPLACE FUNCTION signalbox.end_unowned(p_run signalbox.run, p_generati
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_strikes boolean := p_run.cancel_strikes and not signalbox.has_effect(p_run.id);
+  v_run signalbox.run := p_run;
+  v_strikes boolean;
   v_text text;
   v_answer text;
 begin
-  v_text := signalbox.close_items(p_run, p_generation);
+  if v_run.state = 'running' then
+    update signalbox.run set state = 'finalizing', conclusion = '{}', sealed_at = signalbox.clock()
+    where id = v_run.id;
+  end if;
+  if v_run.generation is not null then
+    perform signalbox.close_lost_calls(v_run);
+  end if;
+  select r.* into strict v_run from signalbox.run r where r.id = p_run.id;
+  v_strikes := signalbox.can_strike(v_run);
+  v_text := signalbox.close_items(v_run, p_generation);
   if v_text is not null then
     v_answer := signalbox.new_id('msg');
     insert into signalbox.message (id, tenant_id, conversation_id, run_id, role, text, partial, position)
-    values (v_answer, p_run.tenant_id, p_run.conversation_id, p_run.id, 'assistant', v_text, true,
-            signalbox.answer_position(p_run));
+    values (v_answer, v_run.tenant_id, v_run.conversation_id, v_run.id, 'assistant', v_text, true,
+            signalbox.answer_position(v_run));
   end if;
-  perform signalbox.end_run(p_run, p_generation, case when v_strikes then 'rolled_back' else 'cancelled' end,
-    coalesce(p_run.cancel_cause, 'user_cancel'), null, v_answer);
-  if p_run.generation is not null then
-    perform signalbox.settle_transcript(p_run.conversation_id, p_run.generation,
+  perform signalbox.end_run(v_run, p_generation, case when v_strikes then 'rolled_back' else 'cancelled' end,
+    coalesce(v_run.cancel_cause, 'user_cancel'), null, v_answer);
+  if v_run.generation is not null then
+    perform signalbox.settle_transcript(v_run.conversation_id, v_run.generation,
       case when v_answer is null or v_strikes then 'kept' else 'broken' end, null, null, null);
-    perform signalbox.unbind_slots(p_run.conversation_id);
-    perform signalbox.withdraw_proposals(p_run.id);
+    perform signalbox.unbind_slots(v_run.conversation_id);
+    perform signalbox.withdraw_proposals(v_run.id);
   end if;
 end $function$
 ;
@@ -1933,39 +1996,70 @@ begin
   return v_entry;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.erase_conversation(p_conversation text, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_left integer := p_limit;
+  v_gone integer;
+begin
+  delete from signalbox.event e where e.conversation_id = p_conversation and e.sequence in (
+    select n.sequence from signalbox.event n where n.conversation_id = p_conversation limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  delete from signalbox.transcript_entry t where t.conversation_id = p_conversation and t.position in (
+    select n.position from signalbox.transcript_entry n where n.conversation_id = p_conversation limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.message m set text = '', metadata = '{}'
+  where m.conversation_id = p_conversation and m.position in (
+    select n.position from signalbox.message n
+    where n.conversation_id = p_conversation and (n.text <> '' or n.metadata <> '{}') limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.tool_call t
+  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
+  where t.id in (
+    select n.id from signalbox.run r join signalbox.tool_call n on n.run_id = r.id
+    where r.conversation_id = p_conversation
+      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null) limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.hold h set subject = '{}', response = null
+  where h.id in (
+    select n.id from signalbox.hold n
+    where n.conversation_id = p_conversation and (n.subject <> '{}' or n.response is not null) limit v_left);
+  get diagnostics v_gone = row_count;
+  v_left := v_left - v_gone;
+  update signalbox.run u set requested = '{}', granted = '{}'
+  where u.id in (
+    select r.id from signalbox.run r
+    where r.conversation_id = p_conversation and (r.requested <> '{}' or r.granted <> '{}') limit v_left);
+  get diagnostics v_gone = row_count;
+  return p_limit - v_left + v_gone;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.erase_deleted(p_limit integer)
  RETURNS integer
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_leaving record;
+  v_leaving text;
   v_left integer := p_limit;
-  v_gone integer;
 begin
   for v_leaving in
     select c.id from signalbox.conversation c
-    where c.delete_requested_at is not null and c.erased_at is null
-    order by c.id limit 100
+    where c.delete_requested_at is not null and c.erased_at is null and signalbox.is_at_rest(c.id)
+    order by c.id limit p_limit
   loop
-    perform from signalbox.ownership o where o.conversation_id = v_leaving.id for update skip locked;
-    continue when not found or not signalbox.bury_conversation(v_leaving.id);
-    delete from signalbox.event e where e.conversation_id = v_leaving.id and e.sequence in (
-      select n.sequence from signalbox.event n where n.conversation_id = v_leaving.id limit v_left);
-    get diagnostics v_gone = row_count;
-    v_left := v_left - v_gone;
-    delete from signalbox.transcript_entry t where t.conversation_id = v_leaving.id and t.position in (
-      select n.position from signalbox.transcript_entry n where n.conversation_id = v_leaving.id
-      limit v_left);
-    get diagnostics v_gone = row_count;
-    v_left := v_left - v_gone;
+    perform from signalbox.ownership o where o.conversation_id = v_leaving for update skip locked;
+    continue when not found or not signalbox.bury_conversation(v_leaving);
+    v_left := v_left - signalbox.erase_conversation(v_leaving, v_left);
     exit when v_left <= 0;
-    update signalbox.message set text = '', metadata = '{}' where conversation_id = v_leaving.id;
-    update signalbox.run set requested = '{}', granted = '{}' where conversation_id = v_leaving.id;
-    update signalbox.tool_call t
-    set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
-    from signalbox.run r where r.conversation_id = v_leaving.id and t.run_id = r.id;
-    update signalbox.hold set subject = '{}', response = null where conversation_id = v_leaving.id;
-    update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving.id;
+    update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving;
+    v_left := v_left - 1;
+    exit when v_left <= 0;
   end loop;
   return p_limit - v_left;
 end $function$
@@ -1978,6 +2072,19 @@ begin
   perform set_config('signalbox.tenant', p_tenant, true);
   return (select c.last_sequence from signalbox.conversation c
           where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.event_place(p_tenant text, p_user text, p_conversation text)
+ RETURNS TABLE(last_sequence bigint, kept_sequence bigint, replaced boolean)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  return query
+    select c.last_sequence, c.kept_sequence,
+           exists (select from signalbox.era e where e.opened_at >= c.created_at)
+    from signalbox.conversation c
+    where c.id = p_conversation and c.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.expire_events(p_age_ms bigint, p_limit integer)
@@ -2008,6 +2115,15 @@ begin
     v_to := least(v_keep, v_place.kept_sequence + p_limit - v_done);
     if v_to > v_place.kept_sequence then
       update signalbox.conversation set kept_sequence = v_to where id = v_run.conversation_id;
+      insert into signalbox.feed_horizon as h (tenant_id, position, conversation_id, sequence)
+      select e.tenant_id, e.position, e.conversation_id, e.sequence from signalbox.event e
+      where e.conversation_id = v_run.conversation_id and e.sequence < v_to
+        and e.type not in ('text.delta', 'thinking.delta')
+      order by e.sequence desc limit 1
+      on conflict (tenant_id) do update
+      set position = excluded.position, conversation_id = excluded.conversation_id, sequence = excluded.sequence
+      where (h.position, h.conversation_id, h.sequence)
+          < (excluded.position, excluded.conversation_id, excluded.sequence);
       delete from signalbox.event e where e.conversation_id = v_run.conversation_id and e.sequence < v_to;
       get diagnostics v_count = row_count;
       v_done := v_done + v_count;
@@ -2058,7 +2174,7 @@ begin
   perform signalbox.audit(p_tenant, 'run_failed', p_actor, v_run.conversation_id, p_run, v_run.generation,
     '{"force":' || p_force || ',"state":' || signalbox.quoted(v_run.state) || '}');
   if v_run.state = 'running' then
-    update signalbox.run set state = 'finalizing', conclusion = '{}' where id = p_run;
+    update signalbox.run set state = 'finalizing', conclusion = '{}', sealed_at = signalbox.clock() where id = p_run;
   end if;
   select o.generation into strict v_generation from signalbox.ownership o
   where o.conversation_id = v_run.conversation_id;
@@ -2211,16 +2327,11 @@ CREATE OR REPLACE FUNCTION signalbox.foresee_pause(p_token_hash text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
-declare
-  v_run signalbox.run;
 begin
-  select r.* into v_run from signalbox.slot s join signalbox.run r on r.id = s.run_id
-  where s.token_hash = p_token_hash;
-  if found
-     and (signalbox.stop_over(v_run.tenant_id, v_run.agent_id, v_run.conversation_id, v_run.id)).kind = 'pause'
-  then
-    perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
-  end if;
+  perform from signalbox.ownership o
+  where o.conversation_id = (select s.conversation_id from signalbox.slot s
+                             where s.token_hash = p_token_hash and s.run_id is not null)
+  for update;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.forget_processes()
@@ -2297,15 +2408,6 @@ begin
   perform signalbox.note_admitted(v_run, v_generation);
   perform signalbox.move_queue(p_conversation, v_run.position, v_generation);
   return v_run.id;
-end $function$
-;
-CREATE OR REPLACE FUNCTION signalbox.has_effect(p_run text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-  return exists (select from signalbox.tool_call t
-    where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.started_at is not null);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.has_history(p_run signalbox.run)
@@ -2418,6 +2520,20 @@ begin
     else
       return p_answer;
   end case;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.is_at_rest(p_conversation text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return not exists (select from signalbox.run r
+                     where r.conversation_id = p_conversation
+                       and r.state in ('queued', 'admitted', 'running', 'suspended', 'finalizing'))
+    and not exists (select from signalbox.run r join signalbox.model_call m on m.run_id = r.id and m.state = 'executing'
+                    where r.conversation_id = p_conversation)
+    and not exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
+                    where r.conversation_id = p_conversation);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.keep_ending()
@@ -2681,6 +2797,20 @@ begin
     || ',"state":"denied","toolCallId":' || signalbox.quoted(p_call) || '}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.note_hold_opened(p_run signalbox.run, p_hold signalbox.hold, p_generation bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.write_event(p_run, p_generation, 0, p_hold.id, 'hold.opened', json_build_object(
+    'holdId', p_hold.id, 'kind', p_hold.kind, 'subject', p_hold.subject, 'digest', p_hold.digest,
+    'expiresAt', signalbox.rfc3339(p_hold.expires_at)));
+  perform signalbox.audit(p_run.tenant_id, 'hold_opened', p_run.actor, p_run.conversation_id, p_run.id, p_generation,
+    '{"digest":' || signalbox.quoted(p_hold.digest)
+    || ',"holdId":' || signalbox.quoted(p_hold.id)
+    || ',"kind":' || signalbox.quoted(p_hold.kind) || '}');
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.note_stale(p_conversation text, p_run text, p_generation bigint, p_what text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2777,6 +2907,8 @@ declare
   v_id text;
 begin
   perform pg_advisory_xact_lock(signalbox.presence_space(), -1);
+  lock table signalbox.ownership in exclusive mode;
+  perform from signalbox.process p where p.dead_at is null order by p.incarnation for update;
   select coalesce(max(p.heartbeat_at), signalbox.clock()) into v_since from signalbox.process p;
   insert into signalbox.store_identity (system_identifier, timeline, place, era)
   values (signalbox.system_identifier(), signalbox.store_timeline(), p_place, 2)
@@ -2789,10 +2921,10 @@ begin
   update signalbox.process set dead_at = signalbox.clock() where dead_at is null;
   update signalbox.ownership set generation = generation + 1048576;
   delete from signalbox.slot;
-  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' loop
+  for v_id in select m.id from signalbox.model_call m where m.state = 'executing' order by m.conversation_id, m.id loop
     perform signalbox.lose_model_call(v_id);
   end loop;
-  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' loop
+  for v_id in select t.id from signalbox.tool_call t where t.state = 'executing' order by t.conversation_id, t.id loop
     perform signalbox.lose_tool_call(v_id);
   end loop;
   perform signalbox.ask_again();
@@ -2833,6 +2965,17 @@ begin
     signalbox.begin_model_call(p_token_hash, p_call, p_process, p_wire, p_model, p_request_bytes, p_rules));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.open_runs(p_tenant text, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select count(*) from (
+    select from signalbox.run r
+    where r.tenant_id = p_tenant and r.state in ('queued', 'admitted', 'running', 'finalizing')
+    limit p_limit) as open_run);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.open_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text)
  RETURNS json
  LANGUAGE plpgsql
@@ -2861,13 +3004,8 @@ AS $function$
 declare
   v_at timestamptz := signalbox.clock();
   v_paced timestamptz;
-  v_open integer;
 begin
-  select count(*) into v_open from (
-    select from signalbox.run r
-    where r.tenant_id = p_tenant and r.state in ('queued', 'admitted', 'running', 'finalizing')
-    limit p_tenant_limit) as open_runs;
-  if v_open >= p_tenant_limit then
+  if signalbox.count_open_runs(p_tenant, p_tenant_limit) >= p_tenant_limit then
     return json_build_object('code', 'too_many_runs', 'limit', p_tenant_limit);
   end if;
   select greatest(o.paced_until, v_at) + interval '1 minute' / p_minute_limit into strict v_paced
@@ -3063,14 +3201,7 @@ begin
     select h.* into strict v_hold from signalbox.hold h where h.id = p_hold and h.run_id = p_run.id;
     return v_hold;
   end if;
-  perform signalbox.write_event(p_run, p_run.generation, 0, v_hold.id, 'hold.opened', json_build_object(
-    'holdId', v_hold.id, 'kind', v_hold.kind, 'subject', v_hold.subject, 'digest', v_hold.digest,
-    'expiresAt', signalbox.rfc3339(v_hold.expires_at)));
-  perform signalbox.audit(p_run.tenant_id, 'hold_opened', p_run.actor, p_run.conversation_id, p_run.id,
-    p_run.generation,
-    '{"digest":' || signalbox.quoted(v_hold.digest)
-    || ',"holdId":' || signalbox.quoted(v_hold.id)
-    || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  perform signalbox.note_hold_opened(p_run, v_hold, p_run.generation);
   return v_hold;
 end $function$
 ;
@@ -3100,6 +3231,27 @@ begin
   return true;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.put_to_wait(p_run signalbox.run)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_generation bigint;
+begin
+  update signalbox.run set state = 'suspended', owner = null, suspended_at = signalbox.clock() where id = p_run.id
+  returning * into strict v_run;
+  update signalbox.ownership
+  set generation = generation + 1, owner = null, runtime = null, ready_at = null
+  where conversation_id = v_run.conversation_id
+  returning generation into strict v_generation;
+  perform signalbox.unbind_slots(v_run.conversation_id);
+  perform signalbox.write_event(v_run, v_generation, 0, v_run.id, 'run.suspended',
+    json_build_object('waitingFor', signalbox.waiting_for(v_run.id)));
+  perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, v_run.conversation_id, v_run.id,
+    v_generation, '{}');
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.quoted(p_text text)
  RETURNS text
  LANGUAGE sql
@@ -3122,16 +3274,21 @@ begin
     limit p_limit;
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.read_feed(p_tenant text, p_user text, p_agent text, p_position xid8, p_after text, p_sequence bigint, p_limit integer, p_bytes integer)
+CREATE OR REPLACE FUNCTION signalbox.read_feed(p_tenant text, p_user text, p_agent text, p_era integer, p_position xid8, p_after text, p_sequence bigint, p_limit integer, p_bytes integer)
  RETURNS TABLE(place text, conversation_id text, sequence bigint, item_id text, revision bigint, type text, run_id text, turn_id text, trace_id text, generation bigint, data text, at timestamp with time zone, shown boolean, more boolean)
  LANGUAGE plpgsql
 AS $function$
 declare
   v_event signalbox.event;
+  v_era integer;
   v_count integer := 0;
   v_bytes integer := 0;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
+  if exists (select from signalbox.era a where a.number > p_era and a.position <= p_position) then
+    raise exception using errcode = 'SB001', message = 'cursor_lost';
+  end if;
+  v_era := coalesce((select s.era from signalbox.store_identity s), 1);
   for v_event in
     select e.* from signalbox.event e
     where e.tenant_id = p_tenant and e.type not in ('text.delta', 'thinking.delta')
@@ -3147,7 +3304,7 @@ begin
         and (p_agent is null or c.agent_id = p_agent));
     v_bytes := v_bytes + case when shown then octet_length(v_event.data) else 0 end;
     more := v_count = p_limit or v_bytes >= p_bytes;
-    place := v_event.position || '.' || v_event.conversation_id || '.' || v_event.sequence;
+    place := v_era || '.' || v_event.position || '.' || v_event.conversation_id || '.' || v_event.sequence;
     conversation_id := v_event.conversation_id;
     sequence := v_event.sequence;
     item_id := v_event.item_id;
@@ -3162,6 +3319,14 @@ begin
     return next;
     exit when more;
   end loop;
+  -- Not before the rows were read: what went meanwhile is missing among them.
+  if p_era is not null and exists (
+       select from signalbox.feed_horizon h
+       where h.tenant_id = p_tenant
+         and (h.position, h.conversation_id, h.sequence) > (p_position, p_after, p_sequence))
+  then
+    raise exception using errcode = 'SB001', message = 'cursor_expired';
+  end if;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.read_page(p_tenant text, p_user text, p_conversation text, p_after bigint, p_limit integer, p_bytes integer)
@@ -3412,14 +3577,9 @@ CREATE OR REPLACE FUNCTION signalbox.retract_items(p_run signalbox.run, p_genera
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform signalbox.write_event(p_run, p_generation, 1048575, last.item_id, 'text.retracted',
+  perform signalbox.write_event(p_run, p_generation, 1048575, i.item_id, 'text.retracted',
                                 json_build_object('cause', p_cause))
-  from (select distinct on (e.item_id) e.item_id, e.type
-        from signalbox.event e
-        where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
-          and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
-        order by e.item_id, e.revision desc, e.sequence desc) as last
-  where last.type <> 'text.retracted';
+  from signalbox.visible_items(p_run) i;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.revision(p_generation bigint, p_step integer)
@@ -3465,7 +3625,9 @@ begin
     perform signalbox.note_stale(p_conversation, null, p_generation, 'seal');
     return json_build_object('code', 'stale_generation');
   end if;
-  update signalbox.run set state = 'finalizing', conclusion = coalesce(conclusion, p_conclusion)
+  update signalbox.run
+  set state = 'finalizing', conclusion = coalesce(conclusion, p_conclusion),
+      sealed_at = coalesce(sealed_at, signalbox.clock())
   where conversation_id = p_conversation and state in ('running', 'finalizing') and generation = p_generation
   returning * into v_run;
   if not found then
@@ -3487,7 +3649,7 @@ begin
     'cancelRequested', v_run.cancel_requested_at is not null,
     'cancelCause', case when v_run.cancel_requested_at is not null
                         then coalesce(v_run.cancel_cause, 'user_cancel') end,
-    'strikes', v_run.cancel_strikes and not signalbox.has_effect(v_run.id));
+    'strikes', signalbox.can_strike(v_run));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.search_query(p_tenant text, p_text text)
@@ -3700,10 +3862,7 @@ AS $function$
 declare
   v_stop signalbox.stop;
 begin
-  select s.* into v_stop from signalbox.stop s
-  where s.tenant_id = p_tenant and s.lifted_at is null
-    and (s.scope, s.subject) in (('run', p_run), ('conversation', p_conversation), ('agent', p_agent),
-                                 ('tenant', p_tenant))
+  select s.* into v_stop from signalbox.stops_over(p_tenant, p_agent, p_conversation, p_run) s
   order by s.kind desc, s.created_at limit 1;
   return v_stop;
 end $function$
@@ -3733,6 +3892,25 @@ begin
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.stops_over(p_tenant text, p_agent text, p_conversation text, p_run text)
+ RETURNS SETOF signalbox.stop
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT s.id,
+     s.tenant_id,
+     s.kind,
+     s.scope,
+     s.subject,
+     s.reason,
+     s.created_by,
+     s.created_at,
+     s.lifted_by,
+     s.lifted_at
+    FROM signalbox.stop s
+   WHERE ((s.tenant_id = stops_over.p_tenant) AND (s.lifted_at IS NULL) AND (((((s.scope = 'run'::text) AND (s.subject = stops_over.p_run)) OR ((s.scope = 'conversation'::text) AND (s.subject = stops_over.p_conversation))) OR ((s.scope = 'agent'::text) AND (s.subject = stops_over.p_agent))) OR ((s.scope = 'tenant'::text) AND (s.subject = stops_over.p_tenant))));
+END
+;
 CREATE OR REPLACE FUNCTION signalbox.store_mark()
  RETURNS bigint
  LANGUAGE plpgsql
@@ -3761,7 +3939,6 @@ CREATE OR REPLACE FUNCTION signalbox.suspend(p_conversation text, p_generation b
 AS $function$
 declare
   v_run signalbox.run;
-  v_generation bigint;
 begin
   if not signalbox.hold_exclusive(p_conversation, p_generation) then
     perform signalbox.note_stale(p_conversation, null, p_generation, 'suspend');
@@ -3782,16 +3959,7 @@ begin
   then
     return json_build_object('kind', 'busy');
   end if;
-  update signalbox.run set state = 'suspended', owner = null, suspended_at = signalbox.clock() where id = v_run.id
-  returning * into strict v_run;
-  update signalbox.ownership
-  set generation = generation + 1, owner = null, runtime = null, ready_at = null
-  where conversation_id = p_conversation
-  returning generation into strict v_generation;
-  perform signalbox.unbind_slots(p_conversation);
-  perform signalbox.write_event(v_run, v_generation, 0, v_run.id, 'run.suspended',
-    json_build_object('waitingFor', signalbox.waiting_for(v_run.id)));
-  perform signalbox.audit(v_run.tenant_id, 'run_suspended', v_run.actor, p_conversation, v_run.id, v_generation, '{}');
+  perform signalbox.put_to_wait(v_run);
   return json_build_object('kind', 'suspended', 'conversationId', p_conversation,
                            'sequence', signalbox.newest(p_conversation));
 end $function$
@@ -3960,6 +4128,12 @@ begin
     'elapsedMs', coalesce(signalbox.unix_ms(p_call.finished_at) - signalbox.unix_ms(p_call.started_at), 0)));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.tenant_space()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (signalbox.presence_space() + 1)
+;
 CREATE OR REPLACE FUNCTION signalbox.transcript_head(p_token_hash text)
  RETURNS json
  LANGUAGE plpgsql
@@ -4048,6 +4222,23 @@ CREATE OR REPLACE FUNCTION signalbox.utf16_length(p_text text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN (char_length(p_text) + regexp_count(p_text, '[𐀀-􏿿]'::text))
+;
+CREATE OR REPLACE FUNCTION signalbox.visible_items(p_run signalbox.run)
+ RETURNS TABLE(item_id text, kind text, is_open boolean, data text, first_sequence bigint, last_sequence bigint)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return query
+  select newest.item_id, split_part(newest.type, '.', 1), newest.type like '%.delta', newest.data,
+         newest.first_sequence, newest.sequence
+  from (select distinct on (e.item_id) e.item_id, e.type, e.data, e.sequence,
+               min(e.sequence) over (partition by e.item_id) as first_sequence
+        from signalbox.event e
+        where e.conversation_id = p_run.conversation_id and e.sequence > p_run.cursor and e.run_id = p_run.id
+          and e.type in ('text.delta', 'text.completed', 'text.retracted', 'thinking.delta', 'thinking.completed')
+        order by e.item_id, e.revision desc, e.sequence desc) as newest
+  where newest.type <> 'text.retracted';
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.visible_text(p_run signalbox.run, p_item text)
  RETURNS text
