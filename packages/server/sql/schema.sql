@@ -774,6 +774,7 @@ declare
   v_cursor bigint;
   v_run signalbox.run;
   v_accepted text;
+  v_why text;
   v_refusal json;
   v_claim json;
   v_bound boolean := false;
@@ -796,6 +797,12 @@ begin
     select i.* into v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
     if found then
       return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+  if p_requested ? 'retryOf' then
+    v_why := signalbox.refused_retry(p_tenant, p_requested ->> 'retryOf', p_requested ? 'retryForced');
+    if v_why is not null then
+      return signalbox.refused(v_why);
     end if;
   end if;
 
@@ -3422,6 +3429,34 @@ CREATE OR REPLACE FUNCTION signalbox.refused(p_why text)
  LANGUAGE sql
  IMMUTABLE
 RETURN json_build_object('code', 'command_refused', 'detail', p_why)
+;
+CREATE OR REPLACE FUNCTION signalbox.refused_retry(p_tenant text, p_run text, p_force boolean)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_run signalbox.run;
+  v_later signalbox.run;
+begin
+  select r.* into v_run from signalbox.run r where r.tenant_id = p_tenant and r.id = p_run;
+  select r.* into v_later from signalbox.run r
+  where r.conversation_id = v_run.conversation_id and r.position > v_run.position
+    and r.requested ->> 'retryOf' = p_run and (r.finished_at is null or r.state = 'completed')
+  order by r.position limit 1;
+  return case
+    when v_run.finished_at is null then 'The run has not ended; it may still be answered.'
+    when v_run.state = 'completed' then 'The run was answered; send a new message instead.'
+    when v_later.state = 'completed' then 'The run was answered again already, by ' || v_later.id || '.'
+    when v_later.id is not null then 'The run is being answered again already, by ' || v_later.id || '.'
+    when p_force then null
+    when exists (select from signalbox.tool_call t
+                 where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'))
+      then 'A call with an effect has an unknown outcome: answering again may repeat it. With force it is done all the same.'
+    when exists (select from signalbox.tool_call t
+                 where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.state = 'succeeded')
+      then 'A call with an effect was carried out: answering again may repeat it. With force it is done all the same.'
+  end;
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.register_process(p_roles text[], p_lease_ms integer)
  RETURNS integer

@@ -31,6 +31,18 @@ const post = <Body = Run & { code: string; detail: string }>(path: string, body?
   world.ask<Body>(path, { key, method: "POST", ...(body === undefined ? {} : { body }), ...as });
 const explain = async (run: string) => (await world.ask<Explanation>(`/v1/runs/${run}/explain`, { key })).body;
 
+/** A payment that this run made. */
+async function recordCall(run: string, state: string): Promise<void> {
+  await world.rows(
+    `insert into signalbox.tool_call (id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name,
+       server, tool, title, effect, arguments, arguments_digest, state, generation, process, result, proposed_at, started_at)
+     select $1, r.tenant_id, r.id, r.conversation_id, 'mc_1', 0, 'toolu_1', 'till__pay', 'till', 'pay', 'Pay', 'write',
+       '{}', '', $3, 1, 1, '{}', signalbox.clock(), signalbox.clock()
+     from signalbox.run r where r.id = $2`,
+    [newId("toolCall"), run, state],
+  );
+}
+
 describe("explain", () => {
   it("says where a run stands, from the queue to its end", async () => {
     const { run, conversation, path } = await sent();
@@ -80,6 +92,33 @@ describe("retry", () => {
       expect.objectContaining({ runId: run, facts: { force: false, newRunId: again.body.run.id } }),
     ]);
     expect((await world.ask<Run>(`/v1/runs/${run}`, { key })).body).toMatchObject({ status: "failed", retryOf: null });
+  });
+
+  it("is done once, however many ask at the same time", async () => {
+    const { run } = await sent();
+    await post(`/v1/runs/${run}/fail`, {});
+    const told = await Promise.all(Array.from({ length: 6 }, () => post<AcceptedMessage>(`/v1/runs/${run}/retry`, {})));
+    const accepted = told.filter(({ status }) => status === 202);
+    expect(accepted).toHaveLength(1);
+    const again = accepted[0]!.body.run.id;
+    const refused = await post(`/v1/runs/${run}/retry`, { force: true });
+    expect([refused.body.code, refused.body.detail]).toEqual([
+      "command_refused",
+      `The run is being answered again already, by ${again}.`,
+    ]);
+    // One that ended without an answer stands in nobody's way.
+    await post(`/v1/runs/${again}/fail`, {});
+    expect((await post<AcceptedMessage>(`/v1/runs/${run}/retry`, {})).status).toBe(202);
+  });
+
+  it.each(["succeeded", "unknown", "executing"])("asks for force where a call with an effect is %s", async (state) => {
+    const { run } = await sent();
+    await post(`/v1/runs/${run}/fail`, { force: true });
+    await recordCall(run, state);
+    const refused = await post(`/v1/runs/${run}/retry`, {});
+    expect([refused.status, refused.body.code]).toEqual([409, "command_refused"]);
+    expect(refused.body.detail).toContain("With force");
+    expect((await post<AcceptedMessage>(`/v1/runs/${run}/retry`, { force: true })).status).toBe(202);
   });
 
   it("takes no field that does not exist", async () => {

@@ -137,6 +137,34 @@ end $$;
 create trigger run_not_stopped before insert on signalbox.run for each row
   execute function signalbox.refuse_stopped();
 
+-- Why the message of this run is not to be answered again, or null. A call with an effect stands in the way whatever came
+-- of it: who answers again may cause it again. The conversation's line is locked, so two cannot both be let through.
+create function signalbox.refused_retry(p_tenant text, p_run text, p_force boolean) returns text
+language plpgsql as $$
+declare
+  v_run signalbox.run;
+  v_later signalbox.run;
+begin
+  select r.* into v_run from signalbox.run r where r.tenant_id = p_tenant and r.id = p_run;
+  select r.* into v_later from signalbox.run r
+  where r.conversation_id = v_run.conversation_id and r.position > v_run.position
+    and r.requested ->> 'retryOf' = p_run and (r.finished_at is null or r.state = 'completed')
+  order by r.position limit 1;
+  return case
+    when v_run.finished_at is null then 'The run has not ended; it may still be answered.'
+    when v_run.state = 'completed' then 'The run was answered; send a new message instead.'
+    when v_later.state = 'completed' then 'The run was answered again already, by ' || v_later.id || '.'
+    when v_later.id is not null then 'The run is being answered again already, by ' || v_later.id || '.'
+    when p_force then null
+    when exists (select from signalbox.tool_call t
+                 where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'))
+      then 'A call with an effect has an unknown outcome: answering again may repeat it. With force it is done all the same.'
+    when exists (select from signalbox.tool_call t
+                 where t.run_id = p_run and t.effect in ('write', 'irreversible') and t.state = 'succeeded')
+      then 'A call with an effect was carried out: answering again may repeat it. With force it is done all the same.'
+  end;
+end $$;
+
 create function signalbox.refused(p_why text) returns json
 language sql immutable
 return json_build_object('code', 'command_refused', 'detail', p_why);

@@ -77,6 +77,7 @@ declare
   v_cursor bigint;
   v_run signalbox.run;
   v_accepted text;
+  v_why text;
   v_refusal json;
   v_claim json;
   v_bound boolean := false;
@@ -99,6 +100,12 @@ begin
     select i.* into v_known from signalbox.idempotency i where i.tenant_id = p_tenant and i.key = p_key;
     if found then
       return signalbox.admitted_before(v_known, p_conversation, p_body_hash);
+    end if;
+  end if;
+  if p_requested ? 'retryOf' then
+    v_why := signalbox.refused_retry(p_tenant, p_requested ->> 'retryOf', p_requested ? 'retryForced');
+    if v_why is not null then
+      return signalbox.refused(v_why);
     end if;
   end if;
 

@@ -24,8 +24,8 @@ export interface StopsQuery extends PageQuery {
   readonly about: { readonly kind: StopKind; readonly scope: StopScope; readonly subject: string } | null;
 }
 
-/** A message that is to be answered again. */
-export interface AgainMessage {
+/** What a person said with a run. */
+export interface Said {
   readonly conversationId: string;
   readonly text: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -44,9 +44,6 @@ export interface OperatorView {
   ): Promise<Obligations["data"]>;
   /** By kind. */
   obligationCounts(scope: Scope, olderThanMs: number): Promise<ReadonlyMap<string, number>>;
-  /**
-   * The message of a run that may be answered again; admission notes it in the audit. Errors: `command_refused` (it has not ended,
-   * it was answered, or a call with an effect has an unknown outcome and `force` was not given).
-   */
-  again(scope: Scope, which: { readonly runId: RunId; readonly force: boolean }): Promise<AgainMessage>;
+  /** What a person said with a run. Whether it may be answered again is decided by its admission. */
+  said(scope: Scope, runId: RunId): Promise<Said>;
 }

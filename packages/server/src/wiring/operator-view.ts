@@ -1,8 +1,8 @@
 /** Joins what operators see to the store. */
-import { isTerminal, PlatformError, RUN_STATES, type Hold, type RunState, type Stop } from "@signalbox/contract";
+import type { Hold, Stop } from "@signalbox/contract";
 import { explainRun } from "@signalbox/core";
 import type { OperatorView } from "../api/operator-record.ts";
-import type { HoldRow, OperatorQueries, RetryFacts, StopRow } from "../store/queries/operator-queries.ts";
+import type { HoldRow, OperatorQueries, StopRow } from "../store/queries/operator-queries.ts";
 import { timeOf, timeOrNull } from "./api-shapes.ts";
 import { present } from "./present.ts";
 
@@ -26,25 +26,8 @@ export function createOperatorView(queries: OperatorQueries): OperatorView {
     explanation: async (scope, runId) => explainRun(present(await queries.explained(scope, runId))),
     obligations: (scope, { olderThanMs, limit }) => queries.obligations(scope, olderThanMs, limit),
     obligationCounts: (scope, olderThanMs) => queries.obligationCounts(scope, olderThanMs),
-    async again(scope, { runId, force }) {
-      const facts = present(await queries.retryFacts(scope, runId));
-      const refusal = refusedRetry(facts, force);
-      if (refusal !== null) throw new PlatformError("command_refused", refusal);
-      const { conversationId, text, metadata } = facts;
-      return { conversationId, text, metadata };
-    },
+    said: async (scope, runId) => present(await queries.said(scope, runId)),
   };
-}
-
-/** Why this message is not to be answered again now, or `null`. */
-function refusedRetry({ state, unknownCount }: RetryFacts, force: boolean): string | null {
-  const known = RUN_STATES.find((each): each is RunState => each === state);
-  if (known === undefined || !isTerminal(known)) return "The run has not ended; it may still be answered.";
-  if (known === "completed") return "The run was answered; send a new message instead.";
-  if (unknownCount > 0 && !force) {
-    return "A call with an effect has an unknown outcome: answering again may repeat it. With force it is done all the same.";
-  }
-  return null;
 }
 
 function holdOf(row: HoldRow): Hold {

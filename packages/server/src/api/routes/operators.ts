@@ -59,8 +59,7 @@ async function retry(services: ApiServices, call: RouteCall<Force, null>): Promi
   const { scope, actor } = call.caller;
   const id = runId(call.params.run);
   const header = call.headers["idempotency-key"];
-  const again = await services.operatorView.again(scope, { runId: id, force: call.body.force });
-  const { conversationId, text, metadata } = again;
+  const { conversationId, text, metadata } = await services.operatorView.said(scope, id);
   const idempotency = postKey({
     header,
     route: `retryRun ${id}`,

@@ -16,8 +16,8 @@ import {
   countObligations,
   obligationsOlderThan,
   reachedStop,
-  retryFacts,
   runFacts,
+  saidWith,
 } from "../statements/operator-statements.ts";
 import { beyond } from "../statements/tenant-statements.ts";
 import type { Tenants, TenantTransaction } from "../tenant-database.ts";
@@ -64,13 +64,11 @@ export interface StopFilter {
   readonly subject?: string;
 }
 
-export interface RetryFacts {
+/** What a person said with a run. */
+export interface SaidRow {
   readonly conversationId: string;
-  readonly state: string;
   readonly text: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Calls with an effect whose outcome is not known. */
-  readonly unknownCount: number;
 }
 
 export class OperatorQueries {
@@ -152,9 +150,9 @@ export class OperatorQueries {
     return new Map(rows.map(({ kind, count }) => [kind, count]));
   }
 
-  async retryFacts(viewer: Viewer, runId: string): Promise<RetryFacts | null> {
+  async said(viewer: Viewer, runId: string): Promise<SaidRow | null> {
     const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
-      retryFacts(runId, viewer.user).execute(transaction),
+      saidWith(runId, viewer.user).execute(transaction),
     );
     return rows[0] ?? null;
   }

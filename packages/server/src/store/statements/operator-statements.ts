@@ -147,20 +147,15 @@ function owed(ageMs: number, user: string | null): RawBuilder<unknown> {
 }
 
 /** What a run that is answered again said, and whether calls of it forbid that. */
-export function retryFacts(
+export function saidWith(
   runId: string,
   user: string | null,
 ): RawBuilder<{
   readonly conversationId: string;
-  readonly state: string;
   readonly text: string;
   readonly metadata: Readonly<Record<string, string>>;
-  readonly unknownCount: number;
 }> {
-  return sql`select r.conversation_id as "conversationId", r.state, m.text, m.metadata,
-      (select count(*)::integer from signalbox.tool_call t
-       where t.run_id = r.id and t.effect in ('write', 'irreversible') and t.state in ('executing', 'unknown'))
-        as "unknownCount"
+  return sql`select r.conversation_id as "conversationId", m.text, m.metadata
     from signalbox.run r
     join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
     join signalbox.conversation c on c.id = r.conversation_id
