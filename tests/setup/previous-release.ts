@@ -17,6 +17,8 @@ export interface PreviousRelease extends Disposable {
   readonly schemaFile: string;
   /** What `node` runs. */
   readonly binary: string;
+  /** Names of the files in a folder of the released platform, by its path below `dist/`. */
+  files(path: string): readonly string[];
   /** A module of the released platform, by its path below `dist/`. */
   module(path: string): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -39,6 +41,7 @@ export function unpackPreviousRelease(): PreviousRelease {
     version: folder.slice(folder.lastIndexOf("v") + 1),
     schemaFile: join(folder, "schema.sql"),
     binary: join(dist, "main.js"),
+    files: (path) => readdirSync(join(dist, path)),
     module: (path) => import(pathToFileURL(join(dist, path)).href) as Promise<Readonly<Record<string, unknown>>>,
     [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }),
   };

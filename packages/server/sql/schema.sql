@@ -2584,7 +2584,15 @@ CREATE OR REPLACE FUNCTION signalbox.load_transcript(p_conversation text, p_gene
  RETURNS TABLE("position" bigint, kind text, entry_id text, stream text, body bytea, digest bytea)
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_run signalbox.run;
+  v_after bigint := p_after;
 begin
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'suspended', 'finalizing');
+  if found and signalbox.leaf_is_foreign(v_run) then
+    v_after := greatest(p_after, (select c.leaf_position from signalbox.conversation c where c.id = p_conversation));
+  end if;
   return query
     select page.position, page.kind, page.entry_id, page.stream, page.body, page.digest
     from (
@@ -2593,7 +2601,7 @@ begin
       from (
         select e.position, e.kind, e.entry_id, e.stream, e.body, e.digest
         from signalbox.transcript_entry e join signalbox.conversation c on c.id = e.conversation_id
-        where e.conversation_id = p_conversation and e.position > p_after and not e.cut
+        where e.conversation_id = p_conversation and e.position > v_after and not e.cut
           and (e.position <= c.leaf_position or e.generation = p_generation)
         order by e.position
         limit 256) as t) as page

@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
 import { unpackPreviousRelease, type PreviousRelease } from "../../setup/previous-release.ts";
-import { ACTOR, commandFor, finishRun, startedRun, type ConversationPlace } from "../store/record-parts.ts";
+import {
+  ACTOR,
+  commandFor,
+  conclusionOf,
+  finishRun,
+  startedRun,
+  type ConversationPlace,
+} from "../store/record-parts.ts";
 import { RecordWorld, type RecordProcess } from "../store/record-world.ts";
 
 let release: PreviousRelease;
@@ -63,4 +70,15 @@ test("a process claims at once, and not when the store is another one than it wa
   expect((await admits(await world.conversation(), 1)).claim).not.toBeNull();
   await world.superuser.query("update signalbox.store_identity set timeline = timeline + 1");
   expect(await admits(await world.conversation(), 1)).toMatchObject({ accepted: "started", claim: null });
+});
+
+test("a cancel that comes too late is not said to have been asked of the owner", async () => {
+  const { ownership, admission } = await startedRun(await world.process(), await world.conversation());
+  await ownership.seal(conclusionOf(ownership));
+  const statements = await release.module("store/statements/record-statements.js");
+  const { text } = statements["REQUEST_CANCEL"] as { readonly text: string };
+  const values = ["default", null, admission.runId, actorText(ACTOR)];
+  const { rows } = await process.pools.app.query<{ answer: { kind: string; state: string } }>(text, values);
+  // It tells `requested` from everything else, and shows the run as it is; the word it does not know says no more to it.
+  expect(rows[0]?.answer).toEqual({ kind: "ending", state: "finalizing" });
 });

@@ -2,7 +2,7 @@
 import type { StopKind } from "@signalbox/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { unpackPreviousRelease, type PreviousRelease } from "../../setup/previous-release.ts";
-import { ACTOR, newId, proposalOf, startedRun } from "../store/record-parts.ts";
+import { ACTOR, finishRun, newId, proposalOf, snapshotOf, startedRun } from "../store/record-parts.ts";
 import { RecordWorld, type Bound, type RecordProcess } from "../store/record-world.ts";
 
 let release: PreviousRelease;
@@ -77,6 +77,44 @@ test("while another call of the run is outside, a paused one is to be made again
   expect(await stateOf(runId)).toBe("running");
   await process.operators.liftStop({ tenantId: "default", actor: ACTOR, stopId });
   expect(await asked("OPEN_TOOL_CALL", values)).toMatchObject({ kind: "execute" });
+});
+
+test("its intents hold the ownership alone, so that no two of them wait for each other to suspend", async () => {
+  const { runId, bound } = await started();
+  const statements = await release.module("store/statements/record-statements.js");
+  const { text } = statements["OPEN_MODEL_CALL"] as { readonly text: string };
+  const first = await world.session();
+  await first.query("begin");
+  await first.query(text, [bound.tokenHash, newId("modelCall"), process.incarnation, "anthropic", "sim/echo", 10, []]);
+  const second = asksModel(bound);
+  await world.untilBlockedBy(first);
+  await first.query("commit");
+  expect((await second).code).toBeUndefined();
+  expect(await stateOf(runId)).toBe("running");
+});
+
+test("its transcript begins behind what another runtime wrote, though it asks from the beginning", async () => {
+  const place = await world.conversation();
+  const { ownership } = await startedRun(process, place);
+  const { tokenHash } = await process.bind(ownership);
+  const item = (entryId: string) => ({ kind: "item", entryId, stream: "", body: Buffer.from(entryId) }) as const;
+  await process.gates.appendTranscript(tokenHash, [item("theirs")]);
+  await finishRun(ownership);
+  const snapshot = { ...snapshotOf(place), runtime: "langgraph" };
+  const next = await process.bind((await startedRun(process, place, { snapshot })).ownership);
+  await process.gates.appendTranscript(next.tokenHash, [item("ours")]);
+  const statements = await release.module("store/statements/record-statements.js");
+  const { text } = statements["LOAD_TRANSCRIPT"] as { readonly text: string };
+  const { conversationId, generation } = next.ownership.claim;
+  const { rows } = await process.pools.run.query<{ entry_id?: string; entryId?: string }>(text, [
+    conversationId,
+    generation,
+    0,
+    1_048_576,
+  ]);
+  const seen = rows.map((row) => row.entryId ?? row.entry_id);
+  expect(seen).toEqual(["ours"]);
+  await finishRun(next.ownership, { rung: "rebuilt" });
 });
 
 test("a stop is a cancel to it, also before the run was marked", async () => {

@@ -4,13 +4,15 @@
  * reads are there, and a row it writes without knowing the new columns is accepted.
  */
 import { readFileSync } from "node:fs";
+import { Kysely, PostgresDialect, type RawBuilder } from "kysely";
 import pg, { type Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
 import { unpackPreviousRelease, type PreviousRelease } from "../../setup/previous-release.ts";
 import { RUN_ROLE } from "../../../packages/server/src/store/roles.ts";
 
-const STATEMENT_FILES = ["record", "event", "api-key", "live"] as const;
+/** Only compiles. */
+const compiler = new Kysely<Record<string, never>>({ dialect: new PostgresDialect({ pool: new pg.Pool({ max: 1 }) }) });
 
 let release: PreviousRelease;
 let database: ClonedDatabase;
@@ -27,6 +29,31 @@ afterAll(async () => {
   release[Symbol.dispose]();
 });
 
+/** Fragments that are only ever part of a query that is built where it is used, in one that could be. */
+const FRAGMENTS: Readonly<Record<string, (build: (...values: readonly unknown[]) => string) => string>> = {
+  activeRunOf: (build) => `select ${build()} from signalbox.conversation as conversation`,
+  queueOf: (build) => `select ${build()} from signalbox.conversation as conversation`,
+  enterTenant: (build) => build("t"),
+  writeAudit: (build) => build({ tenantId: "t", action: "a", actor: "{}", conversationId: null, facts: "{}" }),
+  beyond: (build) =>
+    `select from signalbox.run where ${build("run.id", "asc", "x")} or ${build("run.id", "desc", "x")}`,
+  clock: (build) => `select ${build()}`,
+  // Of the session and of the migrator: they name roles and settings, and nothing of the schema but its own table.
+  beginSession: (build) => build("signalbox_run", { statementMs: 60_000, idleInTransactionMs: 60_000 }),
+  createRole: (build) => build("signalbox_other"),
+  joinRole: (build) => build("signalbox_run"),
+};
+/** What cannot be prepared is run, in a transaction that is taken back. */
+const RUN: ReadonlySet<string> = new Set([
+  "BECOME_OWNER",
+  "CREATE_MIGRATION_TABLE",
+  "CREATE_SCHEMA",
+  "LISTEN",
+  "beginSession",
+  "createRole",
+  "joinRole",
+]);
+
 interface Statement {
   readonly name: string;
   readonly text: string;
@@ -34,16 +61,29 @@ interface Statement {
 
 async function releasedStatements(): Promise<readonly Statement[]> {
   const found: Statement[] = [];
-  for (const file of STATEMENT_FILES) {
-    const exported = Object.values(await release.module(`store/statements/${file}-statements.js`));
-    found.push(
-      ...exported.filter(
-        (value): value is Statement =>
-          typeof value === "object" && value !== null && "text" in value && "name" in value,
-      ),
-    );
+  for (const file of release.files("store/statements").filter((name) => name.endsWith("-statements.js"))) {
+    for (const [name, value] of Object.entries(await release.module(`store/statements/${file}`))) {
+      if (typeof value === "string") {
+        found.push({ name, text: value });
+      } else if (typeof value === "object" && value !== null && "text" in value) {
+        found.push({ name, text: String(value.text) });
+      } else if (typeof value === "function") {
+        const fragment = FRAGMENTS[name];
+        // `call` makes the statements that are exported beside it.
+        if (name === "call") continue;
+        expect(fragment, `${file} exports ${name}, and nothing says how it is used`).toBeDefined();
+        found.push({ name, text: fragment!((...values) => textOf(value as Build, values)) });
+      }
+    }
   }
   return found;
+}
+
+type Build = (...values: readonly unknown[]) => string | RawBuilder<unknown>;
+
+function textOf(build: Build, values: readonly unknown[]): string {
+  const built = build(...values);
+  return typeof built === "string" ? built : built.compile(compiler).sql;
 }
 
 test("every statement of the previous release can be prepared, and each means one function", async () => {
@@ -53,9 +93,17 @@ test("every statement of the previous release can be prepared, and each means on
   const refused: string[] = [];
   for (const [index, statement] of statements.entries()) {
     try {
-      await client.query(`prepare released_${index} as ${statement.text}`);
+      if (RUN.has(statement.name)) {
+        await client.query("begin");
+        await client.query("reset role");
+        await client.query(statement.text);
+      } else {
+        await client.query(`prepare released_${index} as ${statement.text}`);
+      }
     } catch (thrown) {
       refused.push(`${statement.name}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    } finally {
+      if (RUN.has(statement.name)) await client.query("rollback");
     }
   }
   await client.query("reset role");

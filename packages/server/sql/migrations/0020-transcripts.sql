@@ -37,6 +37,37 @@ begin
           from signalbox.conversation c where c.id = v_run.conversation_id);
 end $$;
 
+-- One page of what a generation may continue from. At least one entry, then as many as fit. Another runtime's entries are
+-- passed over here as well: a gate of the first release begins at the beginning.
+create or replace function signalbox.load_transcript(p_conversation text, p_generation bigint, p_after bigint,
+                                                     p_page_bytes bigint)
+returns table ("position" bigint, kind text, entry_id text, stream text, body bytea, digest bytea)
+language plpgsql as $$
+declare
+  v_run signalbox.run;
+  v_after bigint := p_after;
+begin
+  select r.* into v_run from signalbox.run r
+  where r.conversation_id = p_conversation and r.state in ('admitted', 'running', 'suspended', 'finalizing');
+  if found and signalbox.leaf_is_foreign(v_run) then
+    v_after := greatest(p_after, (select c.leaf_position from signalbox.conversation c where c.id = p_conversation));
+  end if;
+  return query
+    select page.position, page.kind, page.entry_id, page.stream, page.body, page.digest
+    from (
+      select t.position, t.kind, t.entry_id, t.stream, t.body, t.digest,
+             sum(octet_length(t.body)) over (order by t.position) - octet_length(t.body) as before_bytes
+      from (
+        select e.position, e.kind, e.entry_id, e.stream, e.body, e.digest
+        from signalbox.transcript_entry e join signalbox.conversation c on c.id = e.conversation_id
+        where e.conversation_id = p_conversation and e.position > v_after and not e.cut
+          and (e.position <= c.leaf_position or e.generation = p_generation)
+        order by e.position
+        limit 256) as t) as page
+    where page.before_bytes < p_page_bytes
+    order by page.position;
+end $$;
+
 -- What the next turn finds of this one's transcript. What it cannot continue from is deleted: each entry once, by the turn
 -- that leaves it behind.
 create or replace function signalbox.settle_transcript(
