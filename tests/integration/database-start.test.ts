@@ -160,6 +160,26 @@ describe.runIf(isRoot)("as root", () => {
     expect(statSync(cluster).mode & 0o777).toBe(0o700);
   });
 
+  it("opens a copy of a directory in use beside it, and leaves the original its socket", async () => {
+    await using scratch = await Scratch.withCluster();
+    const copy = join(scratch.path, "copy");
+    const node = new DatabaseNode({ dataDir: scratch.dataDir });
+    const original = await node.opened();
+    await query(original.connectionString, "create table kept (line text)");
+    cpSync(scratch.dataDir, copy, { recursive: true });
+    {
+      await using copied = await openDatabase({ dataDir: copy });
+      expect(copied).toMatchObject({ kind: "embedded", origin: "started" });
+      expect(copied.connectionString).not.toBe(original.connectionString);
+      await query(copied.connectionString, "insert into kept values ('only here')");
+      expect(await query(original.connectionString, "select * from kept")).toEqual([]);
+    }
+    expect(await query(original.connectionString, "select * from kept")).toEqual([]);
+    await node.leave();
+    await using again = await openDatabase({ dataDir: copy });
+    expect(await query(again.connectionString, "select line from kept")).toEqual([{ line: "only here" }]);
+  });
+
   it("works the same for an ordinary user", async () => {
     await using scratch = new Scratch();
     const [home, temporary] = [join(scratch.path, "home"), join(scratch.path, "tmp")];

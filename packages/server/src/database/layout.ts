@@ -11,6 +11,8 @@ export interface Layout {
   /** Lock, register of nodes, record of the server, log. */
   readonly runDir: string;
   readonly lockFile: string;
+  /** Which directory the others were written in. */
+  readonly placeFile: string;
   readonly nodesDir: string;
   readonly serverFile: string;
   readonly logFile: string;
@@ -36,6 +38,7 @@ export function layoutOf(dataDir: string): Layout {
     unfinishedPrefix: join(root, "postgres.unfinished-"),
     runDir,
     lockFile: join(runDir, "lock"),
+    placeFile: join(runDir, "place"),
     nodesDir: join(runDir, "nodes"),
     serverFile: join(runDir, "server.json"),
     logFile: join(runDir, "postgres.log"),

@@ -11,6 +11,7 @@ import { layoutOf, type Layout } from "./layout.ts";
 import { FileLock, removeDeadDrafts } from "./lock-file.ts";
 import { livingNodes, NodeEntry } from "./node-register.ts";
 import { findPlatformPackage } from "./platform-package.ts";
+import { forgetElsewhere } from "./run-directory.ts";
 import { judge } from "./process-identity.ts";
 import { becomesReady, startServer, stopServer } from "./server-process.ts";
 import { findRunning, readRecord, removeRecord, writeRecord, type RunningServer } from "./server-record.ts";
@@ -48,6 +49,7 @@ export async function enter(dataDir: string, report: ReportStep): Promise<Entere
   const layout = await prepareFolders(dataDir);
   await using _held = await lock(layout, report);
   await removeDeadDrafts(layout.lockFile);
+  await forgetElsewhere(layout);
   const { here, elsewhere } = await livingNodes(layout.nodesDir);
   if (elsewhere.length > 0) {
     throw databaseError(
