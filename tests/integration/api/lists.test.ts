@@ -63,6 +63,17 @@ describe("a list", () => {
     expect([...body.data, ...next.body.data].map(({ id }) => id).slice(0, 3)).toEqual(first.toReversed());
   });
 
+  it("takes no cursor of which a part was lost", async () => {
+    for (let count = 0; count < 3; count += 1) await converse();
+    const { body } = await world.ask<Page<Conversation>>("/v1/conversations?limit=1", { key });
+    const cursor = body.nextCursor ?? "";
+    for (let lost = 1; lost < 8; lost += 1) {
+      for (const part of [cursor.slice(0, -lost), cursor.slice(lost)]) {
+        expectProblem(await world.refused(`/v1/conversations?limit=1&cursor=${part}`, { key }), "invalid_cursor");
+      }
+    }
+  });
+
   it("is gone on with by its own cursor alone: not another list's, tenant's, end user's, filter's or order's", async () => {
     const [here, there] = [await converse(), await converse()];
     for (const conversation of [here, there]) {

@@ -23,21 +23,22 @@ export interface List {
   readonly filter?: Readonly<Record<string, string | boolean | readonly string[] | null | undefined>>;
 }
 
-const CURSOR_VERSION = "2";
-const LIST_CHARS = 16;
+const CURSOR_VERSION = "3";
+const DIGEST_CHARS = 16;
 /** Ids and numbers: nothing a database could refuse. */
 const KEY = /^[\x21-\x7e]{1,64}$/;
 const NUMBER = /^-?[0-9]{1,15}$/;
 
 function encodeCursor(list: List, key: string): string {
-  return Buffer.from(`${CURSOR_VERSION}.${digestOf(list)}.${key}`, "utf8").toString("base64url");
+  return Buffer.from(`${CURSOR_VERSION}.${digestOf(list, key)}.${key}`, "utf8").toString("base64url");
 }
 
-function digestOf(list: List): string {
+/** Over the key, too: a cursor that was cut short names another row, and no list would miss it. */
+function digestOf(list: List, key: string): string {
   const { name, tenantId, user = null, order, filter = {} } = list;
   const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== null);
-  const text = canonicalJson([name, tenantId, user, order, Object.fromEntries(given)]);
-  return createHash("sha256").update(text).digest("hex").slice(0, LIST_CHARS);
+  const text = canonicalJson([name, tenantId, user, order, Object.fromEntries(given), key]);
+  return createHash("sha256").update(text).digest("hex").slice(0, DIGEST_CHARS);
 }
 
 /** `null` for the first page. Ends with `invalid_cursor` for anything that is no cursor of this very list. */
