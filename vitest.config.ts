@@ -12,6 +12,8 @@ interface Kind {
   readonly timeoutMs: number;
   /** True when the files of this kind clone the prepared database. */
   readonly database?: boolean;
+  /** Runs once before its files. */
+  readonly setup?: string;
   /** True when its files share a process: nothing in them may keep state in a module. */
   readonly shared?: boolean;
 }
@@ -28,6 +30,13 @@ const kinds: readonly Kind[] = [
   { name: "property", include: ["tests/property/**/*.test.ts"], timeoutMs: 60_000 },
   { name: "conformance", include: ["tests/conformance/**/*.test.ts"], timeoutMs: 60_000, database: true },
   { name: "integration", include: ["tests/integration/**/*.test.ts"], timeoutMs: 120_000, database: true },
+  {
+    name: "browser",
+    include: ["tests/browser/**/*.test.ts"],
+    timeoutMs: 90_000,
+    database: true,
+    setup: "./tests/browser/find-chromium.ts",
+  },
   { name: "access", include: ["tests/access/**/*.test.ts"], timeoutMs: 60_000, database: true },
   { name: "pins", include: ["tests/pins/**/*.test.ts"], timeoutMs: 30_000 },
 ];
@@ -54,7 +63,10 @@ export default defineConfig({
         expect: { poll: STATE_WAITED_FOR },
         testTimeout: kind.timeoutMs,
         hookTimeout: Math.max(kind.timeoutMs, 20_000),
-        ...(kind.database === true ? { globalSetup: [preparedDatabase] } : {}),
+        globalSetup: [
+          ...(kind.database === true ? [preparedDatabase] : []),
+          ...(kind.setup === undefined ? [] : [kind.setup]),
+        ],
       },
     })),
   },

@@ -39,6 +39,8 @@ const STEPS = [
   tests("conformance", "check", 12),
   tests("access", "check", 5),
   tests("walkthrough", "full", 6),
+  // First in a while on a machine without Chromium: the step installs it.
+  tests("browser", "full", 8),
   tests("integration", "full", 40),
 ];
 

@@ -26,6 +26,7 @@ const trouble = byId("trouble", HTMLElement);
 const agents = byId("agent", HTMLSelectElement);
 const list = byId("conversations", HTMLUListElement);
 const content = byId("content", HTMLTextAreaElement);
+const busy = byId("busy", HTMLSelectElement);
 const sendButton = byId("send", HTMLButtonElement);
 const cancelButton = byId("cancel", HTMLButtonElement);
 const words = byId("words", HTMLInputElement);
@@ -230,7 +231,10 @@ async function send() {
   if (here === null || text.trim() === "") return;
   sendButton.disabled = true;
   /** @type {import("@signalbox/contract").AcceptedMessage} */
-  const accepted = await platform().post(`/v1/conversations/${here.id}/messages`, { content: text });
+  const accepted = await platform().post(`/v1/conversations/${here.id}/messages`, {
+    content: text,
+    ...(busy.value === "" ? {} : { whenBusy: busy.value }),
+  });
   content.value = "";
   if (open === here) timeline.sent(accepted.run.id, text);
   showWhatCanBeDone();
