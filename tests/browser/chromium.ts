@@ -201,8 +201,9 @@ export class Tab implements AsyncDisposable {
     if (id !== undefined) this.#waiting.get(id)?.(answer);
     else if (method === "Runtime.exceptionThrown") this.#complaints.push(JSON.stringify(params));
     else if (method === "Log.entryAdded") {
-      const { source, level, text } = params?.["entry"] as Readonly<Record<string, string>>;
-      if (level === "error" && source !== "network") this.#complaints.push(`${source}: ${text}`);
+      // An entry of the browser's log, as its protocol says.
+      const entry = params?.["entry"] as Readonly<Record<string, string>> | undefined;
+      if (entry?.["level"] === "error" && entry["source"] !== "network") this.#complaints.push(JSON.stringify(entry));
     }
   }
 }

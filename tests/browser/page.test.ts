@@ -9,6 +9,9 @@ import { Tab } from "./chromium.ts";
 const SLOW = "[[sim:tokens 400]] [[sim:slow 50]] Tell me everything.";
 const SHORT = "[[sim:tokens 12]] Tell me something.";
 
+/** Loading an engine takes a loaded machine its time. */
+const OFFERED_MS = 120_000;
+
 const stack = new AsyncDisposableStack();
 let stage: Stage;
 let tab: Tab;
@@ -16,11 +19,13 @@ let tab: Tab;
 beforeAll(async () => {
   stage = await setStage(stack);
   stage.worker("langgraph");
-  [tab] = await Promise.all([Tab.open(inject("chromium")), conversationWith(stage.client, "langgraph")]);
-  stack.use(tab);
+  tab = stack.use(await Tab.open(inject("chromium")));
+  const offered = async () => (await stage.client.runtimes()).some(({ available }) => available);
+  await until("a worker that has loaded its engine", offered, OFFERED_MS);
+  await conversationWith(stage.client, "langgraph");
   await tab.resize(1280, 800);
   await tab.goto(`${stage.served.url}/#key=${stage.apiKey}`);
-}, 120_000);
+}, 180_000);
 
 afterEach(async ({ task }) => {
   // For whoever wants to see what a test saw.

@@ -3,7 +3,7 @@ import { breakFence, sabotage, type Victim } from "../../../packages/server/src/
 import { perform } from "./perform.ts";
 
 /** How long a control may storm, in turns with other seeds, until its sabotage is found. */
-export const CONTROL = { seconds: 20, tries: 3, settledMs: 30_000 } as const;
+const CONTROL = { seconds: 20, tries: 3, settledMs: 30_000 } as const;
 
 export const SABOTAGES: Readonly<Record<string, (victim: Victim) => Promise<void>>> = {
   // Whoever was queued behind a run that ended is forgotten.
