@@ -54,7 +54,11 @@ function post(body: string): Promise<IncomingMessage> {
     };
     const sent = request(url, { method: "POST", agent, headers });
     sent.once("response", resolve);
-    sent.once("error", reject);
+    sent.once("error", (problem: NodeJS.ErrnoException) => {
+      // The double let go of a connection that had been idle, just as it was taken again.
+      if (sent.reusedSocket && problem.code === "ECONNRESET") post(body).then(resolve, reject);
+      else reject(problem);
+    });
     sent.end(body);
   });
 }

@@ -2,7 +2,7 @@
 import type { Bar, BarResult, BenchOptions } from "../bar.ts";
 import { openStage } from "../stage/stage.ts";
 import { median, rounded } from "../statistics.ts";
-import { Talk, type Turn } from "./talk.ts";
+import { STAMPED_ANSWERS, Talk, type Turn } from "./talk.ts";
 
 const RATIO = 1.2;
 const EARLY_TURN = 10;
@@ -48,7 +48,10 @@ async function* measureRuntime(
 ): AsyncGenerator<BarResult> {
   const lateTurn = options.smoke ? SMOKE_LATE_TURN : asked.lateTurn;
   options.say(`${runtime}: a conversation of ${lateTurn} turns`);
-  await using stage = await openStage([runtime], { environment: { SIGNALBOX_MESSAGES_PER_MINUTE: "1000000" } });
+  await using stage = await openStage([runtime], {
+    double: STAMPED_ANSWERS,
+    environment: { SIGNALBOX_MESSAGES_PER_MINUTE: "1000000" },
+  });
   await using talk = await Talk.open(stage, { runtime, interrupted: options.interrupted });
   const late = await talk.begin();
   await talk.speak(late, EARLY_TURN, "");

@@ -5,7 +5,10 @@ import { exactCpuMsOf } from "../stage/cpu.ts";
 import type { Stage } from "../stage/stage.ts";
 import { StreamClient } from "../stage/stream-client.ts";
 
-const TURN_TEXT = "[[sim:tokens 20]] Go on.";
+/**
+ * Of the double: nothing that is said is said twice, on either side, as in earnest. What is equal would be kept once.
+ */
+export const STAMPED_ANSWERS = ["--tokens", "4", "--timestamps"] as const;
 const WARM_UP_TURNS = 3;
 /** What a turn leaves to be done after its end belongs to it. */
 const SETTLES_MS = 60;
@@ -22,6 +25,7 @@ export class Talk implements AsyncDisposable {
   readonly #interrupted: AbortSignal;
   readonly #client: StreamClient;
   readonly #database: pg.Client;
+  #turnCount = 0;
 
   private constructor(stage: Stage, options: { readonly runtime: string; readonly interrupted: AbortSignal }) {
     this.#stage = stage;
@@ -79,7 +83,8 @@ export class Talk implements AsyncDisposable {
 
   async #turn(conversation: string, fill: string) {
     this.#interrupted.throwIfAborted();
-    const run = await this.#client.send(conversation, fill === "" ? TURN_TEXT : `${TURN_TEXT} ${fill}`);
+    this.#turnCount += 1;
+    const run = await this.#client.send(conversation, `Go on with number ${this.#turnCount}. ${fill}`);
     if (run.outcome !== "completed") throw new Error(`a turn ended as ${run.outcome}`);
     return run;
   }

@@ -34,6 +34,7 @@ export async function watchStreams(stage: Stage, streams: Streams): Promise<Seen
   await database.connect();
   const runs: string[] = [];
   const ended: Promise<unknown>[] = [];
+  const failures: unknown[] = [];
   const lagsMs: number[] = [];
   let begunCount = 0;
   let looking = false;
@@ -47,10 +48,12 @@ export async function watchStreams(stage: Stage, streams: Streams): Promise<Seen
       streams.interrupted.throwIfAborted();
       const conversation = await stage.newConversation(streams.runtime);
       const onRun = (id: string): unknown => runs.push(id);
-      ended.push(client.send(conversation, "Speak.", { onRun, onFirstToken: () => (begunCount += 1), onText }));
+      const sent = client.send(conversation, "Speak.", { onRun, onFirstToken: () => (begunCount += 1), onText });
+      ended.push(sent.catch((problem: unknown) => failures.push(problem)));
       await pause(BEGIN_EVERY_MS);
     }
-    await until("every stream", () => begunCount === streams.count, BEGUN_WITHIN_MS);
+    await until("every stream", () => begunCount === streams.count || failures.length > 0, BEGUN_WITHIN_MS);
+    if (failures.length > 0) throw new Error("a stream ended before it was looked at", { cause: failures[0] });
     // Whoever began last has begun for good.
     await pause(streams.windowMs / 4);
     const before = await standing(stage, database);
@@ -68,7 +71,7 @@ export async function watchStreams(stage: Stage, streams: Streams): Promise<Seen
     };
   } finally {
     await Promise.all(runs.map((run) => stage.client.runs.cancel(run)));
-    await Promise.race([Promise.allSettled(ended), pause(ENDED_WITHIN_MS, null, { ref: false })]);
+    await Promise.race([Promise.all(ended), pause(ENDED_WITHIN_MS, null, { ref: false })]);
     await database.end();
   }
 }
