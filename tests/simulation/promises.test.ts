@@ -82,3 +82,9 @@ proves("INV-20", {
   sabotages: ["intent_after_cancel"],
   ...inEveryHistory("INV-20"),
 });
+
+proves("INV-25", {
+  title: "when the store is not what it was, nobody and nothing from before acts in it",
+  sabotages: ["era_keeps_generations", "era_keeps_processes", "era_keeps_approvals"],
+  ...inEveryHistory("INV-25"),
+});

@@ -12,6 +12,8 @@ const SIGHTS = {
   "a call arrives twice": /: twice$/,
   "a process loses its presence and goes on": / loses its session$/,
   "a hold expires": /hold\.expired/,
+  "the store is another one": /the store is another one$/,
+  "what was approved is asked again": /open_era: .*hold\.opened/,
   "a dead process is buried": /process \d+ is dead/,
   "a run is taken over": /claim: .*run\.recovered/,
   "a run is found again after a lost reply": /reclaim: .*run\.recovered/,

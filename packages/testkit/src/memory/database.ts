@@ -8,6 +8,7 @@ import type {
   AuditRow,
   ConversationRow,
   EntryRow,
+  EraRow,
   HoldRow,
   IdempotencyRow,
   MessageRow,
@@ -72,6 +73,7 @@ export class MemoryDatabase {
   readonly snapshots = this.#table<SnapshotRow>("snapshot");
   readonly slots = this.#table<SlotRow>("slot");
   readonly holds = this.#table<HoldRow>("hold");
+  readonly eras = this.#table<EraRow>("era");
   readonly modelCalls = this.#table<ModelCallRow>("model_call");
   readonly toolCalls = this.#table<ToolCallRow>("tool_call");
   readonly entries = this.#table<EntryRow>("transcript_entry");

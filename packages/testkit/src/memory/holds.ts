@@ -30,6 +30,7 @@ export function putHold(db: MemoryDatabase, run: RunRow, request: HoldRequest): 
     runId: run.id,
     conversationId: run.conversationId,
     kind,
+    subject,
     digest,
     state: "open",
     decision: null,
@@ -37,7 +38,21 @@ export function putHold(db: MemoryDatabase, run: RunRow, request: HoldRequest): 
     expiresAtMs,
   };
   db.holds.set(holdId, hold);
-  const generation = run.generation ?? 0;
+  tellOpened(db, hold, run.generation ?? 0);
+  return hold;
+}
+
+/** As new: with as much time as it had, and as a newer form of the same item. */
+export function askAgain(db: MemoryDatabase, hold: HoldRow): void {
+  const openedAtMs = db.nowMs();
+  const expiresAtMs = hold.expiresAtMs === null ? null : openedAtMs + hold.expiresAtMs - hold.openedAtMs;
+  const open = db.holds.update(hold.id, { state: "open", decision: null, openedAtMs, expiresAtMs });
+  tellOpened(db, open, db.ownerships.must(hold.conversationId).generation);
+}
+
+function tellOpened(db: MemoryDatabase, hold: HoldRow, generation: number): void {
+  const run = db.runs.must(hold.runId);
+  const { id: holdId, kind, subject, digest, expiresAtMs } = hold;
   const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
   writeEvent(db, placeOf(run, generation), {
     type: "hold.opened",
@@ -46,7 +61,6 @@ export function putHold(db: MemoryDatabase, run: RunRow, request: HoldRequest): 
     data: { holdId, kind, subject: { ...subject }, digest, expiresAt },
   });
   writeAudit(db, "hold_opened", { run, generation });
-  return hold;
 }
 
 export function closeHold(

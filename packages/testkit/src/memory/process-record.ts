@@ -47,7 +47,7 @@ function sweep(db: MemoryDatabase, by: number): number {
 }
 
 /** Nobody will close the calls of a dead gate: what may have happened is recorded as such. */
-function bury(db: MemoryDatabase, process: ProcessRow): void {
+export function bury(db: MemoryDatabase, process: ProcessRow): void {
   db.processes.update(String(process.incarnation), { deadAtMs: db.nowMs(), sessionHeld: false });
   for (const call of db.toolCalls.where((each) => each.process === process.incarnation && each.state === "executing")) {
     const unknown = db.toolCalls.update(call.id, { state: "unknown", resultSummary: "The outcome is not known." });

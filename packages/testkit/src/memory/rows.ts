@@ -106,11 +106,18 @@ export interface RunRow {
   readonly suspendedMs: number;
 }
 
+/** A time at which the store turned out to be another one than it was. */
+export interface EraRow {
+  readonly number: number;
+  readonly openedAtMs: number;
+}
+
 export interface HoldRow {
   readonly id: HoldId;
   readonly runId: RunId;
   readonly conversationId: string;
   readonly kind: HoldKind;
+  readonly subject: Readonly<Record<string, unknown>>;
   readonly digest: string | null;
   readonly state: HoldState;
   readonly decision: string | null;

@@ -34,6 +34,12 @@ export const SABOTAGES = [
   "decided_in_vain",
   /** A tail that was adopted and could not be continued stays in the transcript. */
   "tail_not_dropped",
+  /** When the store is not what it was, generations go on from where they were. */
+  "era_keeps_generations",
+  /** When the store is not what it was, its processes go on. */
+  "era_keeps_processes",
+  /** When the store is not what it was, what was approved before is carried out. */
+  "era_keeps_approvals",
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;

@@ -65,13 +65,18 @@ export function suspendRun(db: MemoryDatabase, held: Held & { readonly runId: st
   const isOutside = (call: { readonly runId: string; readonly state: string }): boolean =>
     call.runId === run.id && call.state === "executing";
   if (db.modelCalls.where(isOutside).length > 0 || db.toolCalls.where(isOutside).length > 0) return "busy";
+  putToWait(db, run);
+  return "suspended";
+}
+
+/** A run with an open hold needs nobody: no owner, no worker, no slot. */
+export function putToWait(db: MemoryDatabase, run: RunRow): void {
   const suspended = moveRun(db, run, { by: "suspend", set: { owner: null, suspendedAtMs: db.nowMs() } });
-  const generation = nextGeneration(ownership.generation);
+  const generation = nextGeneration(db.ownerships.must(run.conversationId).generation);
   db.ownerships.update(run.conversationId, { generation, owner: null, readyAtMs: null, runtime: null });
   unbindSlots(db, run.conversationId);
   writeRunEvent(db, suspended, { type: "run.suspended", generation, data: { waitingFor: waitingFor(db, run.id) } });
   writeAudit(db, "run_suspended", { run: suspended, generation });
-  return "suspended";
 }
 
 /** Answers whether a run can be claimed now that could not before. */

@@ -7,6 +7,8 @@ import { isActive, isOwned, isRepeatable } from "@signalbox/core";
 import type { Commit, MemoryDatabase } from "../memory/database.ts";
 import type { ModelCallRow, OwnershipRow, RunRow, ToolCallRow } from "../memory/rows.ts";
 import type { Change } from "../memory/table.ts";
+import { rows, type ChangedRows } from "./changed-rows.ts";
+import { watchEras } from "./era-checker.ts";
 import type { Violation } from "./violations.ts";
 
 type Report = (invariant: Violation["invariant"], detail: string) => void;
@@ -20,7 +22,9 @@ export function watchCommits(db: MemoryDatabase, report: Report): void {
     finished: new Map(),
     items: new Set(),
   };
+  const earlier = watchEras(db, report);
   db.watch((commit) => {
+    earlier(commit);
     checkFence(books, commit);
     for (const change of commit.changes) checkChange(books, commit, change);
     checkRuns(books, commit);
@@ -36,16 +40,6 @@ interface Books {
   /** Terminal state and number of terminal events by run. */
   readonly finished: Map<string, { state: string | null; eventCount: number }>;
   readonly items: Set<string>;
-}
-
-interface Rows<Row> {
-  readonly before: Row | null;
-  readonly after: Row;
-}
-
-function rows<Row>(change: Change): Rows<Row> {
-  // The journal keeps rows as unknown; the table's name, by which the caller chose the type, says what they are.
-  return { before: change.before as Row | null, after: change.after as Row };
 }
 
 /** What was presented must have been current at the moment of the commit. */
@@ -100,7 +94,7 @@ function checkEvent(books: Books, event: PlatformEvent): void {
 
 const OPEN: ReadonlySet<string> = new Set(["proposed", "awaiting_approval", "authorized", "executing"]);
 
-function checkCall(books: Books, commit: Commit, { before, after }: Rows<ToolCallRow | ModelCallRow>): void {
+function checkCall(books: Books, commit: Commit, { before, after }: ChangedRows<ToolCallRow | ModelCallRow>): void {
   const settles = commit.call === "settle_tool_call" || commit.call === "settle_model_call";
   if (settles && before !== null && before.state !== "executing" && before.id === after.id && isOutcome(after.state)) {
     books.report("INV-05", `${commit.call} closed ${after.id}, which was ${before.state}`);
@@ -121,7 +115,7 @@ function isOutcome(state: string): boolean {
   return state === "succeeded" || state === "failed" || state === "unknown" || state === "estimated";
 }
 
-function checkState(books: Books, { before, after }: Rows<RunRow>): void {
+function checkState(books: Books, { before, after }: ChangedRows<RunRow>): void {
   if (before !== null && isTerminal(before.state) && (after.state !== before.state || after.reason !== before.reason)) {
     books.report("INV-08", `${after.id} was ${before.state} and became ${after.state}`);
   }

@@ -77,7 +77,7 @@ export class SimGates {
       tokenHash,
       process,
       holdId,
-      kind: "input",
+      kind: "approval",
       subject: {},
       digest: null,
       expiresInMs,

@@ -68,6 +68,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   for (const atMs of weather.deployAtMs) world.deploy(atMs);
   world.user.plan(weather.messages(conversationIds));
   for (const atMs of weather.sessionLostAtMs()) world.loseSession(atMs);
+  for (const atMs of weather.storeReplacedAtMs()) world.replaceStore(atMs);
   readNowAndThen(world);
 
   const ended = await world.scheduler.run(() => isAtRest(world), weather.rates.untilMs + PATIENCE_MS);

@@ -14,6 +14,8 @@ export interface Weather {
   readonly deployAtMs: readonly number[];
   /** When a process loses the connection that stands for its presence, and goes on. */
   readonly sessionLostAtMs: () => readonly number[];
+  /** When the store turns out to be another one than it was. */
+  readonly storeReplacedAtMs: () => readonly number[];
 }
 
 export function stormOf(random: Seeded): Weather {
@@ -38,6 +40,7 @@ export function stormOf(random: Seeded): Weather {
     },
     deployAtMs: random.chance(0.25) ? [random.between(500, 4_000)] : [],
     sessionLostAtMs: () => (random.chance(0.3) ? [random.between(200, 5_000)] : []),
+    storeReplacedAtMs: () => (random.chance(0.2) ? [random.between(200, 5_000)] : []),
   };
 }
 
@@ -58,4 +61,5 @@ export const CALM: Weather = {
   rates: { untilMs: 0, perCall: 0, worker: 0, bell: 0, delta: 0, recordDown: false },
   deployAtMs: [],
   sessionLostAtMs: () => [],
+  storeReplacedAtMs: () => [],
 };

@@ -66,8 +66,8 @@ export class SimUser {
         tenantId: TENANT,
         actor: SIM_ACTOR,
         holdId,
-        decision: "respond",
-        response: 1,
+        decision: "approve",
+        response: {},
         digest: null,
       } as const;
       // Refused where the run has ended meanwhile.

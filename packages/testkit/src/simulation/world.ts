@@ -2,8 +2,10 @@
 import { makeId, uuidV7Bytes, type LiveDelta } from "@signalbox/contract";
 import type { LiveChannel } from "@signalbox/core";
 import { MemoryDatabase } from "../memory/database.ts";
+import { openEra } from "../memory/era.ts";
 import type { HoldRow } from "../memory/rows.ts";
 import type { Sabotage } from "../memory/sabotage.ts";
+import { rows } from "./changed-rows.ts";
 import { watchCommits } from "./commit-checker.ts";
 import type { Faults } from "./faults.ts";
 import type { Effect } from "./gates.ts";
@@ -57,9 +59,10 @@ export class World {
     });
     this.db.watch((commit) => this.#tell(null, () => tellCommit(commit)));
     this.db.watch(({ changes }) => {
-      for (const { table, before, after } of changes) {
-        // The journal keeps rows as unknown; the table's name says what they are.
-        if (table === "hold" && before === null) this.#askSomebody(after as HoldRow);
+      for (const change of changes.filter(({ table }) => table === "hold")) {
+        const { before, after } = rows<HoldRow>(change);
+        // New, or asked again.
+        if (after.state === "open" && before?.state !== "open") this.#askSomebody(after);
       }
     });
     watchCommits(this.db, (invariant, detail) => this.report(invariant, detail));
@@ -149,6 +152,14 @@ export class World {
       if (process === undefined) return;
       this.#tell(process.life, () => "loses its session");
       for (const incarnation of process.incarnations) this.db.dropSession(incarnation);
+    });
+  }
+
+  /** The store turns out to be another one than it was, as after a failover: with everything that was committed. */
+  replaceStore(atMs: number): void {
+    this.scheduler.after(atMs, null, () => {
+      this.#tell(null, () => "the store is another one");
+      openEra(this.db);
     });
   }
 
