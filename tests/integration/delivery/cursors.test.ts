@@ -168,3 +168,31 @@ it("frames without a number do not move the cursor: a reader that only ever saw 
   await say(ownership, "three");
   expect(sequencesOf(await framesUntilEnd(await open(other, "?after=2&follow=false"), 99))).toEqual([3]);
 });
+
+describe("a cursor beyond the log of a store that was put back", () => {
+  it("is lost: the reader is told where to begin again, and a client that may begins there", async () => {
+    await using own = await ApiWorld.open();
+    const other = await newPlace(own);
+    const ownership = await owned(other);
+    await say(ownership, "one", "two");
+    const ask = (headers: Readonly<Record<string, string>>, query = "") =>
+      own.refused(`/v1/conversations/${other.id}/events${query}`, { key: other.key, headers });
+    expectProblem(await ask({ "last-event-id": "999" }), "invalid_cursor");
+    await own.rows("select signalbox.open_era('operator', null)");
+    for (const told of [await ask({ "last-event-id": "999" }), await ask({}, "?after=999")]) {
+      expectProblem(told, "cursor_lost");
+      expect(told.status).toBe(410);
+      expect(told.body).toMatchObject({
+        keptSequence: 0,
+        retryable: false,
+        eventsUrl: `/v1/conversations/${other.id}/events`,
+      });
+    }
+    const at = new Signalbox({ url: own.url, apiKey: other.key }).conversations.open(other.id);
+    const seen: number[] = [];
+    for await (const { sequence } of at.events({ after: 999, expired: "restart", follow: false })) {
+      if (sequence !== null) seen.push(sequence);
+    }
+    expect(seen).toEqual([1, 2, 3, 4]);
+  });
+});

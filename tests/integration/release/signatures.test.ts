@@ -4,15 +4,13 @@
  * reads are there, and a row it writes without knowing the new columns is accepted.
  */
 import { readFileSync } from "node:fs";
-import { Kysely, PostgresDialect, type RawBuilder } from "kysely";
 import pg, { type Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
 import { unpackPreviousRelease, type PreviousRelease } from "../../setup/previous-release.ts";
+import { StorePools } from "../../../packages/server/src/store/pools.ts";
 import { RUN_ROLE } from "../../../packages/server/src/store/roles.ts";
-
-/** Only compiles. */
-const compiler = new Kysely<Record<string, never>>({ dialect: new PostgresDialect({ pool: new pg.Pool({ max: 1 }) }) });
+import { TenantDatabase, type TenantTransaction } from "../../../packages/server/src/store/tenant-database.ts";
 
 let release: PreviousRelease;
 let database: ClonedDatabase;
@@ -59,31 +57,37 @@ interface Statement {
   readonly text: string;
 }
 
+/** What a released builder makes: compiled by whatever runs it. */
+type Build = (...values: readonly unknown[]) => string | { compile(by: TenantTransaction): { readonly sql: string } };
+
 async function releasedStatements(): Promise<readonly Statement[]> {
-  const found: Statement[] = [];
-  for (const file of release.files("store/statements").filter((name) => name.endsWith("-statements.js"))) {
-    for (const [name, value] of Object.entries(await release.module(`store/statements/${file}`))) {
-      if (typeof value === "string") {
-        found.push({ name, text: value });
-      } else if (typeof value === "object" && value !== null && "text" in value) {
-        found.push({ name, text: String(value.text) });
-      } else if (typeof value === "function") {
-        const fragment = FRAGMENTS[name];
-        // `call` makes the statements that are exported beside it.
-        if (name === "call") continue;
-        expect(fragment, `${file} exports ${name}, and nothing says how it is used`).toBeDefined();
-        found.push({ name, text: fragment!((...values) => textOf(value as Build, values)) });
+  const files = release.files("store/statements").filter((name) => name.endsWith("-statements.js"));
+  expect(files.length).toBe(8);
+  await using pools = new StorePools(database.config, { connectionCount: 1 });
+  return await new TenantDatabase(pools.app).transaction("t", async (transaction) => {
+    const found: Statement[] = [];
+    for (const file of files) {
+      for (const [name, value] of Object.entries(await release.module(`store/statements/${file}`))) {
+        const text = textOf(name, value, transaction);
+        if (text !== null) found.push({ name, text });
       }
     }
-  }
-  return found;
+    return found;
+  });
 }
 
-type Build = (...values: readonly unknown[]) => string | RawBuilder<unknown>;
-
-function textOf(build: Build, values: readonly unknown[]): string {
-  const built = build(...values);
-  return typeof built === "string" ? built : built.compile(compiler).sql;
+function textOf(name: string, value: unknown, transaction: TenantTransaction): string | null {
+  if (typeof value === "string") return value;
+  if (typeof value === "object" && value !== null && "text" in value) return String(value.text);
+  // `call` makes the statements that are exported beside it.
+  if (typeof value !== "function" || name === "call") return null;
+  const fragment = FRAGMENTS[name];
+  if (fragment === undefined) throw new Error(`nothing says how the released ${name} is used`);
+  return fragment((...values) => {
+    // What a released module exports as a function is a builder of text; its own types did not come with it.
+    const built = (value as Build)(...values);
+    return typeof built === "string" ? built : built.compile(transaction).sql;
+  });
 }
 
 test("every statement of the previous release can be prepared, and each means one function", async () => {

@@ -1,5 +1,6 @@
 /** Approvals that were given before the store was put back: whether they were used is not known, so they are asked again. */
 import { expect } from "vitest";
+import { runSignalbox } from "../../setup/cli-run.ts";
 import { proves } from "../../setup/proves.ts";
 import { ACTOR, finishRun, newId, startedRun } from "./record-parts.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
@@ -44,7 +45,8 @@ proves("INV-25", {
       "update signalbox.hold set opened_at = opened_at - interval '23 hours', expires_at = expires_at - interval '23 hours'",
     );
 
-    await own.rows("select signalbox.open_era('operator', null)");
+    const environment = { DATABASE_URL: own.database.url };
+    expect(await runSignalbox(["recover", "--after-restore"], { environment })).toMatchObject({ exitCode: 0, err: "" });
     const second = await own.process();
     for (const { runId, holdId, place } of [woken, running]) {
       expect(

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeptCalls } from "../../../packages/server/src/gates/kept-calls.ts";
 import { OperatorQueries } from "../../../packages/server/src/store/queries/operator-queries.ts";
 import { systemClock } from "../../../packages/server/src/system/ports.ts";
-import { ACTOR, codeOf, commandFor, finishRun, newId, proposalOf, startedRun } from "./record-parts.ts";
+import { ACTOR, codeOf, commandFor, conclusionOf, finishRun, newId, proposalOf, startedRun } from "./record-parts.ts";
 import { RecordWorld, until, type Bound, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
@@ -349,4 +349,21 @@ describe("a run that used up its workers", () => {
     expect((await runRow(queued.runId)).state).toBe("admitted");
     await finishRun(await process.claimOne());
   });
+});
+
+it("a run whose end is being decided is as old as its seal, whatever is said in its conversation since", async () => {
+  const place = await world.conversation();
+  const { ownership, admission } = await startedRun(process, place);
+  await ownership.seal(conclusionOf(ownership));
+  await world.rows("update signalbox.run set sealed_at = sealed_at - interval '1 hour' where id = $1", [
+    admission.runId,
+  ]);
+  await process.admission.admit(commandFor(place));
+  const queries = new OperatorQueries(process.tenants);
+  const viewer = { tenantId: "default", user: null };
+  const owed = await queries.obligations(viewer, 3_500_000, LIMIT);
+  expect(owed).toMatchObject([{ kind: "finalizing_run", runId: admission.runId }]);
+  const since = Date.parse((await queries.explained(viewer, admission.runId))?.since ?? "");
+  expect(Date.now() - since).toBeGreaterThan(3_500_000);
+  await finishRun(ownership);
 });
