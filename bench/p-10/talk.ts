@@ -85,7 +85,7 @@ export class Talk implements AsyncDisposable {
     this.#interrupted.throwIfAborted();
     this.#turnCount += 1;
     const run = await this.#client.send(conversation, `Go on with number ${this.#turnCount}. ${fill}`);
-    if (run.outcome !== "completed") throw new Error(`a turn ended as ${run.outcome}`);
+    if (run.outcome !== "completed") throw new Error(`a turn did not complete: ${run.ending}`);
     return run;
   }
 

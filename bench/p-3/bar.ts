@@ -59,7 +59,7 @@ function platformSide(stage: Stage): Side & Disposable {
     newConversation: () => stage.newConversation("langgraph"),
     async run(conversation, text) {
       const run = await client.send(conversation, text);
-      if (run.outcome !== "completed") throw new Error(`a run ended as ${run.outcome}`);
+      if (run.outcome !== "completed") throw new Error(`a run did not complete: ${run.ending}`);
       return run;
     },
     pids: () => stage.pids,

@@ -11,6 +11,8 @@ export interface StreamedRun {
   readonly finishedMs: number;
   readonly text: string;
   readonly outcome: string;
+  /** What `run.finished` said, for the message of a measurement that cannot be had. */
+  readonly ending: string;
 }
 
 export interface StreamClientOptions {
@@ -86,6 +88,7 @@ class RunWatch {
   #finishedMs = Number.NaN;
   #text = "";
   #outcome = "";
+  #ending = "";
 
   constructor(startMs: number, listener: StreamListener) {
     this.#startMs = startMs;
@@ -110,6 +113,7 @@ class RunWatch {
       finishedMs: this.#finishedMs,
       text: this.#text,
       outcome: this.#outcome,
+      ending: this.#ending,
     };
   }
 
@@ -121,6 +125,7 @@ class RunWatch {
     if (!delta) {
       this.#finishedMs = atMs;
       this.#outcome = data.outcome ?? "";
+      this.#ending = frame;
       return;
     }
     if (Number.isNaN(this.#firstTokenMs)) {

@@ -107,6 +107,28 @@ describe("a worker", () => {
     expect(await codeOf(outputsOf(seat))).toBe("worker_lost");
   });
 
+  it("that misses any number and still speaks is only busy, and lost once it is silent", async () => {
+    await world.connect();
+    const seat = await world.seatWithSession();
+    const silence = new AbortController();
+    world.worker.onStep = async function* (_request, signal) {
+      while (!silence.signal.aborted) {
+        yield { event: { case: "phase", value: { phase: "writing" } } };
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await aborted(signal);
+    };
+    const waiting = codeOf(outputsOf(seat));
+    await expect.poll(() => world.worker.stepped.length, PATIENTLY).toBe(1);
+    world.worker.hangs = true;
+    const before = world.worker.beatCount;
+    await expect.poll(() => world.worker.beatCount, PATIENTLY).toBeGreaterThan(before + 6);
+    expect(world.warnings).toEqual([]);
+    silence.abort();
+    expect(await waiting).toBe("worker_lost");
+    expect(world.warnings).toEqual(["worker lost"]);
+  });
+
   it("that was lost may come back by announcing itself", async () => {
     await world.connect();
     world.worker.hangs = true;

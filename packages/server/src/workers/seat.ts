@@ -93,6 +93,7 @@ export class RemoteSeat implements Seat {
       );
       let finished = false;
       for await (const message of stream) {
+        connection.spoke();
         if (message.event.case === "opened") {
           opening.done();
           await this.#accept(message.event.value.slotHash);

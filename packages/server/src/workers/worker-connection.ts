@@ -1,6 +1,7 @@
 /**
- * One connected worker: its address, its heartbeat and the calls to it. A worker that misses three heartbeats, or
- * whose step stream breaks, is dead: everything that waits on it ends with `worker_lost`, and it has to register again.
+ * One connected worker: its address, its heartbeat and the calls to it. A worker that misses three heartbeats and says
+ * nothing else meanwhile, or whose step stream breaks, is dead: everything that waits on it ends with `worker_lost`, and
+ * it has to register again.
  */
 import { PlatformError } from "@signalbox/contract";
 import { WorkerService, type HeartbeatResponse, type Runtime } from "@signalbox/contract/worker-protocol";
@@ -59,6 +60,7 @@ export class WorkerConnection implements AsyncDisposable {
   /** Steps that run for anybody, as the worker said last. */
   #steppingCount = 0;
   #sittingCount = 0;
+  #spokeAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(announcement: WorkerAnnouncement, options: WorkerConnectionOptions) {
     this.announcement = announcement;
@@ -117,6 +119,11 @@ export class WorkerConnection implements AsyncDisposable {
     };
   }
 
+  /** A step said something: a worker that is busy answers its heartbeats late, and is not dead for it. */
+  spoke(): void {
+    this.#spokeAtMs = this.clock.monotonicMs();
+  }
+
   /** Runs one call; a connection that breaks means that the worker is dead. */
   async call<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.lost.aborted) throw new PlatformError("worker_lost");
@@ -163,7 +170,7 @@ export class WorkerConnection implements AsyncDisposable {
         if (!this.#alive) await this.#options.onFirstHeard?.(answer.sessions.map(heldOf));
         this.#heard(answer, askedAtMs);
       } catch (thrown) {
-        missedCount += 1;
+        missedCount = this.#spokeAtMs >= askedAtMs ? 0 : missedCount + 1;
         if (missedCount >= HEARTBEATS_MISSED_LIMIT) this.declareDead(thrown);
       }
       // Counted from when it was asked, so that three that go unanswered take no longer than three periods.
