@@ -152,6 +152,17 @@ it("goes on with an answer after the page was loaded again", async () => {
   expect((await stage.client.runs.list({ conversation })).data).toHaveLength(1);
 });
 
+it("cancels also after the page was loaded again", async () => {
+  const conversation = await begin();
+  await say(SLOW);
+  await tab.untilText("#timeline .answer", /\w+ \w+/);
+  await tab.reload();
+  await tab.untilText("#timeline .answer", /\w+ \w+/);
+  await tab.click("#cancel");
+  await tab.untilText("#timeline .state", /cancelled \(user cancel\)/);
+  expect((await latest(conversation)).status).toBe("cancelled");
+});
+
 it("says that the conversation is gone when it was deleted", async () => {
   const conversation = await begin();
   await stage.client.conversations.open(conversation).delete();

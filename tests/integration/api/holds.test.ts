@@ -1,7 +1,12 @@
 /** Holds through the public API, on two API processes over one database: two decisions never both count. */
 import type { AcceptedMessage, Conversation, DecidedHold, Hold, Run } from "@signalbox/contract";
+import { randomBytes } from "node:crypto";
+import type { Ownership } from "@signalbox/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiWorld, newId, type Told } from "../../setup/api-world.ts";
+import { conclude } from "../lifecycle/talk.ts";
+import { modelSettlement, proposalOf } from "../store/record-parts.ts";
+import { auditOf } from "./audit-of.ts";
 
 let world: ApiWorld;
 let beside: ApiWorld;
@@ -38,6 +43,28 @@ function decide(
   body: object,
 ): Promise<Told<DecidedHold & { code: string; digest?: string }>> {
   return at.ask(`/v1/holds/${hold}/decision`, { key, body });
+}
+
+/** Lets the model propose one payment and two gates make it at the same time; answers how often it was made. */
+async function payments(ownership: Ownership, process: number): Promise<number> {
+  const tokenHash = randomBytes(32).toString("hex");
+  await ownership.bindSlot({ tokenHash, workerId: "worker" });
+  const { gates } = world.record;
+  const modelCallId = newId("modelCall");
+  const call = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel: "sim/quote" } as const;
+  await gates.openModelCall({ ...call, requestBytes: 1, rules: [] });
+  const proposal = proposalOf({ name: "bank__pay", server: "bank", tool: "pay", effect: "irreversible" });
+  await gates.settleModelCall(modelSettlement(modelCallId, [proposal]));
+  const { toolUseId, name, argumentsDigest } = proposal;
+  const pay = async (at: ApiWorld): Promise<number> => {
+    const grant = await at.record.gates.openToolCall({ tokenHash, process, toolUseId, name, argumentsDigest });
+    if (grant.kind !== "execute") return 0;
+    const outcome = { state: "succeeded", resultJson: "{}", resultSummary: "paid", errorCode: null } as const;
+    await at.record.gates.settleToolCall({ toolCallId: grant.toolCallId, ...outcome });
+    return 1;
+  };
+  const paid = await Promise.allSettled([world, beside].map(pay));
+  return paid.reduce((sum, each) => sum + (each.status === "fulfilled" ? each.value : 0), 0);
 }
 
 const run = async (id: string) => (await world.ask<Run>(`/v1/runs/${id}`, { key })).body;
@@ -85,6 +112,24 @@ describe("two decisions at the same time, on two API processes", () => {
     expect(ownership.claim).toMatchObject({ runId: id, attempt: 1 });
     const events = await world.ask<string>(`/v1/conversations/${ownership.claim.conversationId}`, { key });
     expect(events.status).toBe(200);
+  });
+
+  it("what waits for it is begun once, and the audit names one decision and each that came too late", async () => {
+    const { conversation, run: id, hold: holdId } = await waiting({ kind: "approval", digest: "d" });
+    const approval = { decision: "approve", digest: "d" };
+    await Promise.all([decide(world, holdId, approval), decide(beside, holdId, approval)]);
+    // Both processes would go on with the run, and every gate would make the payment.
+    const claims = await Promise.allSettled([world.claim(conversation), beside.claim(conversation)]);
+    const [ownership, ...others] = claims.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    expect(others).toEqual([]);
+    expect(await payments(ownership!, (await run(id)).owner ?? 0)).toBe(1);
+    await conclude(ownership!);
+    expect((await decide(beside, holdId, approval)).body.outcome).toBe("already_decided");
+    const said = async (action: string) =>
+      (await auditOf(world, action)).filter(({ conversationId }) => conversationId === conversation).length;
+    expect([await said("hold_decided"), await said("hold_decision_refused")]).toEqual([1, 2]);
+    const calls = await world.rows("select state from signalbox.tool_call where run_id = $1", [id]);
+    expect(calls).toEqual([{ state: "succeeded" }]);
   });
 
   it("a decision after the run has ended gets the first one back, and none where there was none", async () => {

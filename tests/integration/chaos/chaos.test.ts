@@ -1,5 +1,6 @@
 /** A minute of everything going wrong at once; `npm run chaos` has more of it. */
 import { expect, test } from "vitest";
+import type { Cast } from "./cast.ts";
 import { perform } from "./perform.ts";
 import { SABOTAGES } from "./sabotages.ts";
 
@@ -9,16 +10,19 @@ test("whatever is killed, frozen or restarted, every promise holds afterwards", 
   const seed = Number(process.env.SIGNALBOX_CHAOS_SEED ?? Date.now() % 1_000_000);
   // Before anything can fail: whoever sees it fail wants the same faults again.
   process.stdout.write(`chaos: seed ${seed}; the same faults again with SIGNALBOX_CHAOS_SEED=${seed}\n`);
-  const { faults, messages, breaches } = await perform({ seed, seconds: 60 });
-  process.stdout.write(`chaos: ${faults.length} faults, ${messages} acknowledged messages\n`);
+  const { faults, messages, ghosts, breaches } = await perform({ seed, seconds: 60 });
+  process.stdout.write(`chaos: ${faults.length} faults, ${messages} acknowledged messages, ${ghosts} stale tokens\n`);
   expect(breaches).toEqual([]);
   expect(faults.length).toBeGreaterThan(10);
   expect(messages).toBeGreaterThan(20);
+  expect(ghosts).toBeGreaterThan(0);
 });
 
-test("the checker finds a promise that was taken away", { timeout: BOUND_MS }, async () => {
-  const sabotage = SABOTAGES["INV-09"];
-  expect(sabotage).toBeDefined();
-  const { breaches } = await perform({ seed: 1, seconds: 10, ...(sabotage === undefined ? {} : { sabotage }) });
-  expect(breaches.map(({ promise }) => promise)).toContain("INV-09");
+// What is left queued takes its time to be found; `npm run chaos` storms under that sabotage, too.
+test("the checker finds two promises that were taken away", { timeout: BOUND_MS }, async () => {
+  const sabotage = async (cast: Cast): Promise<void> => {
+    for (const promise of ["INV-06", "INV-09"] as const) await SABOTAGES[promise]!(cast);
+  };
+  const { breaches } = await perform({ seed: 1, seconds: 12, sabotage });
+  expect(breaches.map(({ promise }) => promise)).toEqual(expect.arrayContaining(["INV-06", "INV-09"]));
 });

@@ -2,6 +2,7 @@
 import { gather, type Cast } from "./cast.ts";
 import { check, SETTLED_MS, untilSettled, type Breach } from "./checker.ts";
 import { diceOf } from "./dice.ts";
+import { haunt } from "./ghosts.ts";
 import { converse } from "./people.ts";
 import { mend, rage, type Fault } from "./storm.ts";
 
@@ -10,6 +11,8 @@ export interface StormReport {
   readonly seconds: number;
   readonly faults: readonly Fault[];
   readonly messages: number;
+  /** How often somebody asked for a call with a token that was over. */
+  readonly ghosts: number;
   readonly breaches: readonly Breach[];
 }
 
@@ -32,11 +35,14 @@ export async function perform(options: Performance): Promise<StormReport> {
   const talking = converse(cast, { dice: diceOf(seed + 1), count: options.conversations ?? 6, signal: over.signal });
   // Heard below; a failure of the storm must not hide it.
   talking.catch(() => undefined);
+  const haunting = haunt(cast, over.signal);
+  haunting.catch(() => undefined);
   const faults = await rage(cast, { seconds, dice: diceOf(seed), note }).finally(() => over.abort());
   const conversations = await talking;
+  const ghosts = await haunting;
   await mend(cast);
   const unsettled = await untilSettled(cast, options.settledMs ?? SETTLED_MS);
-  const breaches = [...unsettled, ...(await check(cast, conversations))];
+  const breaches = [...ghosts.breaches, ...unsettled, ...(await check(cast, conversations))];
   const messages = conversations.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
-  return { seed, seconds, faults, messages, breaches };
+  return { seed, seconds, faults, messages, ghosts: ghosts.asked, breaches };
 }

@@ -2,7 +2,7 @@
 import { Signalbox, type ConversationHandle } from "@signalbox/client";
 import { startSim } from "@signalbox/testkit";
 import pg, { type Client } from "pg";
-import { cloneDatabase } from "../../setup/clone-database.ts";
+import { cloneDatabase, type ClonedDatabase } from "../../setup/clone-database.ts";
 import {
   issueKey,
   platformFacts,
@@ -23,6 +23,7 @@ export interface Neighbourhood {
   readonly facts: PlatformFacts;
   readonly apiKey: string;
   readonly database: Client;
+  readonly cloned: ClonedDatabase;
   readonly sim: Awaited<ReturnType<typeof startSim>>;
   /** Another process of the platform. */
   node(options?: ServeOptions): Promise<Served>;
@@ -43,6 +44,7 @@ export async function setNeighbourhood(stack: AsyncDisposableStack, template?: s
     facts,
     apiKey,
     database,
+    cloned,
     sim,
     async node(options = {}) {
       const served = await serve(facts, options);

@@ -101,6 +101,14 @@ proves("INV-07", {
   },
 });
 
+it.each(["owner", "generation"])("a run cannot be running without its %s: the table forbids it", async (column) => {
+  const process = await world.process();
+  const { admission, ownership } = await startedRun(process, await world.conversation());
+  const without = `update signalbox.run set ${column} = null where id = $1`;
+  await expect(world.superuser.query(without, [admission.runId])).rejects.toMatchObject({ code: "23514" });
+  await finishRun(ownership);
+});
+
 it("buries a process whose lease ran out although its session lives", async () => {
   const [hung, sweeper] = [
     await world.process({ leaseMs: SHORT_LEASE_MS }),
