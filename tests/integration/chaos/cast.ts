@@ -154,10 +154,12 @@ async function query<Row extends object>(
   values: readonly unknown[] = [],
 ): Promise<readonly Row[]> {
   const client = new pg.Client({ ...database.pgConfig, application_name: `chaos-${randomBytes(2).toString("hex")}` });
+  // The storm kills the database under it, too; whoever asked hears of it by the query.
+  client.on("error", () => undefined);
   await client.connect();
   try {
     return (await client.query<Row>(text, [...values])).rows;
   } finally {
-    await client.end();
+    await client.end().catch(() => undefined);
   }
 }
