@@ -2,10 +2,8 @@
  * One platform process: what its roles need is joined, started in order and stopped in the opposite one. Roles that run
  * elsewhere meet this process at the record, and at the addresses it was given.
  */
-import { makeId, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
-import { createAdmission, createSupervisor, LIMITS, Presence, type Log, type Supervisor } from "@signalbox/core";
+import { createSupervisor, LIMITS, Presence, type Log, type Supervisor } from "@signalbox/core";
 import { createApi, listen } from "../api/server.ts";
-import type { ApiServices } from "../api/services.ts";
 import type { Offer } from "../channels/truth/offer-record.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { openDatabase, type Database } from "../database/open-database.ts";
@@ -16,9 +14,8 @@ import { createLog } from "../telemetry/log.ts";
 import { derive, platformSecret } from "../tenancy/secret.ts";
 import { ConnectedWorkers } from "../workers/pool.ts";
 import type { HeldSession } from "../workers/worker-connection.ts";
-import { VERSION } from "../version.ts";
 import { ensureDevKey } from "./api-keys.ts";
-import { createApiRecord } from "./api-record.ts";
+import { apiServices, type ApiParts } from "./api-services.ts";
 import { directConfigOf } from "./direct-config.ts";
 import { EndingStack } from "./ending-stack.ts";
 import { startListener } from "./gates.ts";
@@ -26,7 +23,6 @@ import { Offers } from "./offers.ts";
 import { portProblem } from "./port-problem.ts";
 import { unreadinessOf } from "./readiness.ts";
 import { startUpkeep } from "./upkeep.ts";
-import { createOperatorView } from "./operator-view.ts";
 import { openRecord, type PlatformRecord, type RecordOptions } from "./record.ts";
 
 export interface PlatformOptions {
@@ -86,7 +82,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   starting.use(offers);
   await offers.start();
   const url = config.roles.includes("api")
-    ? await startApi({ config, record, runSide, offers, unreadiness, secret, log }, starting)
+    ? await startApi({ config, record, supervisor: runSide.supervisor, offers, unreadiness, secret, log }, starting)
     : null;
   const running = starting.move();
   log.info("platform started", { roles: config.roles, url, gates: gatesUrl, database: database.kind });
@@ -200,16 +196,6 @@ function ownOffer(config: ServerConfig, runSide: RunSide): Offer {
   };
 }
 
-interface ApiParts {
-  readonly config: ServerConfig;
-  readonly record: PlatformRecord;
-  readonly runSide: RunSide;
-  readonly offers: Offers;
-  readonly unreadiness: () => Promise<readonly string[]>;
-  readonly secret: string;
-  readonly log: Log;
-}
-
 async function startApi(parts: ApiParts, starting: EndingStack): Promise<string> {
   const stopping = new AbortController();
   const { host, port } = parts.config;
@@ -219,50 +205,6 @@ async function startApi(parts: ApiParts, starting: EndingStack): Promise<string>
   return await listen(api, { host, port }).catch((thrown: unknown) => {
     throw portProblem(thrown, port);
   });
-}
-
-function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }): ApiServices {
-  const { config, record, runSide, offers, secret, log, stopping } = parts;
-  const freshUuid = (): Uint8Array => uuidV7Bytes(systemClock.nowMs(), systemRandomness.bytes(10));
-  return {
-    record: createApiRecord(record.queries),
-    admission: createAdmission(
-      {
-        record: record.admission,
-        handover: runSide.supervisor,
-        live: record.live,
-        steerable: () => steerableOf(offers.runtimes()),
-        clock: systemClock,
-        randomness: systemRandomness,
-        digest: systemDigest,
-      },
-      { ...LIMITS, ...config.admissionLimits },
-    ),
-    admissionLimits: config.admissionLimits,
-    commands: record.commands,
-    operatorView: createOperatorView(record.operatorQueries),
-    subscribe: (conversationId) => record.live.subscribe(conversationId),
-    runtimes: () => offers.runtimes(),
-    eventRetentionDays: config.retentionDays,
-    providers: () => [...offers.providers()],
-    unreadiness: parts.unreadiness,
-    digest: systemDigest,
-    newAgentId: () => makeId("agent", freshUuid()),
-    newStopId: () => makeId("stop", freshUuid()),
-    newConversationId: () => makeId("conversation", freshUuid()),
-    secret,
-    monotonicMs: () => systemClock.monotonicMs(),
-    log,
-    version: VERSION,
-    stopping,
-  };
-}
-
-/** Runtimes that announce that their engines take in messages while they run. */
-function steerableOf(runtimes: readonly RuntimeInfo[]): readonly string[] {
-  return runtimes
-    .filter(({ available, capabilities }) => available && capabilities.includes("steering"))
-    .map(({ name }) => name);
 }
 
 /** Only an embedded store lies where this process can look. */
