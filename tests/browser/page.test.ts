@@ -155,11 +155,11 @@ it("goes on with an answer after the page was loaded again", async () => {
 it("cancels also after the page was loaded again", async () => {
   const conversation = await begin();
   await say(SLOW);
-  await tab.untilText("#timeline .answer", /\w+ \w+/);
-  await tab.reload();
-  await tab.untilText("#timeline .answer", /\w+ \w+/);
-  await tab.click("#cancel");
-  await tab.untilText("#timeline .state", /cancelled \(user cancel\)/);
+  await untilShown("#timeline .answer", /\w+ \w+/);
+  await page.reload();
+  await untilShown("#timeline .answer", /\w+ \w+/);
+  await page.click("#cancel");
+  await untilShown("#timeline .state", /cancelled \(user cancel\)/);
   expect((await latest(conversation)).status).toBe("cancelled");
 });
 
