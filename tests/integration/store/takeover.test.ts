@@ -101,12 +101,27 @@ proves("INV-07", {
   },
 });
 
-it.each(["owner", "generation"])("a run cannot be running without its %s: the table forbids it", async (column) => {
-  const process = await world.process();
-  const { admission, ownership } = await startedRun(process, await world.conversation());
-  const without = `update signalbox.run set ${column} = null where id = $1`;
-  await expect(world.superuser.query(without, [admission.runId])).rejects.toMatchObject({ code: "23514" });
-  await finishRun(ownership);
+proves("INV-07", {
+  title: "no run can be running or finalizing without owner and generation in its own row",
+  sabotages: ["nothing_demands_it"],
+  timeoutMs: 30_000,
+  async holds(sabotage) {
+    await using own = await RecordWorld.open();
+    if (sabotage === "nothing_demands_it") {
+      await own.rows("alter table signalbox.run drop constraint run_owned");
+    }
+    const process = await own.process();
+    const { ownership } = await startedRun(process, await own.conversation());
+    const disown = async (): Promise<void> => {
+      for (const column of ["owner", "generation"]) {
+        const change = own.rows(`update signalbox.run set ${column} = null where id = $1`, [ownership.claim.runId]);
+        await expect(change, `INV-07: the run keeps its ${column}`).rejects.toMatchObject({ constraint: "run_owned" });
+      }
+    };
+    await disown();
+    await ownership.seal(conclusionOf(ownership));
+    await disown();
+  },
 });
 
 it("buries a process whose lease ran out although its session lives", async () => {
