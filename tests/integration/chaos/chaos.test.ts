@@ -23,6 +23,6 @@ test("the checker finds two promises that were taken away", { timeout: BOUND_MS 
   const sabotage = async (cast: Cast): Promise<void> => {
     for (const promise of ["INV-06", "INV-09"] as const) await SABOTAGES[promise]!(cast);
   };
-  const { breaches } = await perform({ seed: 1, seconds: 12, sabotage });
+  const { breaches } = await perform({ seed: 1, seconds: 12, settledMs: 20_000, sabotage });
   expect(breaches.map(({ promise }) => promise)).toEqual(expect.arrayContaining(["INV-06", "INV-09"]));
 });
