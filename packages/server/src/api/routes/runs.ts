@@ -96,7 +96,8 @@ function cancelRun(services: ApiServices): Route {
       const run = showRun(await desk.run(scope, id));
       const isBeingEnded =
         outcome.kind === "requested" || (outcome.kind === "ending" && outcome.state === "finalizing");
-      return { status: isBeingEnded ? 202 : 200, body: run };
+      // It may have ended before it was looked at: the status is that of the run that is shown.
+      return { status: isBeingEnded && run.finishedAt === null ? 202 : 200, body: run };
     },
   });
 }
