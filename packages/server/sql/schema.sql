@@ -2422,10 +2422,15 @@ CREATE OR REPLACE FUNCTION signalbox.has_history(p_run signalbox.run)
  LANGUAGE plpgsql
 AS $function$
 begin
-  return exists (select from signalbox.message m
-    where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and not m.struck
-      and (m.role = 'assistant' or m.run_id is null
-           or exists (select from signalbox.run r where r.id = m.run_id and r.started_at is not null)));
+  if exists (select from signalbox.message m
+             where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and not m.struck
+               and (m.role = 'assistant' or m.run_id is null)) then
+    return true;
+  end if;
+  -- Apart: in one condition the runs of the whole conversation would be read for it.
+  return exists (select from signalbox.message m join signalbox.run r on r.id = m.run_id
+                 where m.conversation_id = p_run.conversation_id and m.position < p_run.position * 2 and not m.struck
+                   and r.started_at is not null);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.has_live_call(p_run text, p_effects_only boolean)
