@@ -127,6 +127,15 @@ describe("retry", () => {
   });
 });
 
+describe("a stop", () => {
+  it.each(["stop", "pause"])("of kind %s is not put over a run that has ended", async (kind) => {
+    const { run } = await sent();
+    await post(`/v1/runs/${run}/fail`, {});
+    const refused = await post("/v1/stops", { kind, scope: "run", id: run });
+    expect([refused.status, refused.body.code]).toEqual([409, "command_refused"]);
+  });
+});
+
 describe("fail and release", () => {
   it("say why they do not", async () => {
     const { run } = await sent();

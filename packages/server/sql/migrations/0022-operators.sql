@@ -31,11 +31,13 @@ language plpgsql as $$
 declare
   v_subject text := p_subject;
   v_stop text;
+  v_finished timestamptz;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
   case p_scope
     when 'run' then
-      perform from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
+      select r.finished_at into v_finished
+      from signalbox.run r join signalbox.conversation c on c.id = r.conversation_id
       where r.id = p_subject and r.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
     when 'conversation' then
       perform from signalbox.conversation c
@@ -49,6 +51,8 @@ begin
   end case;
   if not found then
     return json_build_object('code', 'not_found');
+  elsif v_finished is not null then
+    return signalbox.refused('The run has ended already; there is nothing that this could keep from going on.');
   end if;
   insert into signalbox.stop (id, tenant_id, kind, scope, subject, reason, created_by)
   values (p_stop, p_tenant, p_kind, p_scope, v_subject, p_reason, p_actor)
