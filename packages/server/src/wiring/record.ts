@@ -1,13 +1,5 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
-import type {
-  AdmissionRecord,
-  GateRecord,
-  HoldRecord,
-  Log,
-  OperatorRecord,
-  OwnershipRecord,
-  UpkeepRecord,
-} from "@signalbox/core";
+import type { AdmissionRecord, GateRecord, HoldRecord, Log, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
@@ -17,7 +9,6 @@ import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
 import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
-import { createOperatorRecord } from "../channels/truth/operator-record.ts";
 import { createOfferRecord, type OfferRecord } from "../channels/truth/offer-record.ts";
 import { PostgresProcessRecord, type StoreWitness } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
@@ -64,7 +55,6 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly processes: PostgresProcessRecord;
   readonly upkeep: UpkeepRecord;
   readonly gates: GateRecord & HoldRecord;
-  readonly operators: OperatorRecord;
   readonly commands: CommandRecord;
   readonly operatorQueries: OperatorQueries;
   readonly offers: OfferRecord;
@@ -123,7 +113,6 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       transcript: createTranscriptRecord(pools.run),
     }),
     upkeep: createUpkeepRecord(pools.run),
-    operators: createOperatorRecord({ requests: pools.app, sweeps: pools.run, live, log }),
     commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log }),
     operatorQueries: new OperatorQueries(tenants),
     offers: createOfferRecord(pools.run),

@@ -132,7 +132,7 @@ function owed(ageMs: number, user: string | null): RawBuilder<unknown> {
         from signalbox.tool_call t where t.state = 'executing'
         union all
         select case r.state when 'admitted' then 'admitted_run' else 'finalizing_run' end, r.id, r.conversation_id,
-               r.id, case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at) 
+               r.id, case r.state when 'admitted' then coalesce(w.ready_at, r.accepted_at)
                          else coalesce(r.sealed_at, c.updated_at) end
         from signalbox.run r
         join signalbox.ownership w on w.conversation_id = r.conversation_id
@@ -146,7 +146,7 @@ function owed(ageMs: number, user: string | null): RawBuilder<unknown> {
       where owed.since <= signalbox.clock() - make_interval(secs => ${ageMs} / 1000.0)) as o`;
 }
 
-/** What a run that is answered again said, and whether calls of it forbid that. */
+/** What a person said with a run. */
 export function saidWith(
   runId: string,
   user: string | null,
