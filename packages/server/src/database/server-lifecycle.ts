@@ -49,14 +49,16 @@ export async function enter(dataDir: string, report: ReportStep): Promise<Entere
   const layout = await prepareFolders(dataDir);
   await using _held = await lock(layout, report);
   await removeDeadDrafts(layout.lockFile);
-  await forgetElsewhere(layout);
-  const { here, elsewhere } = await livingNodes(layout.nodesDir);
+  const { elsewhere } = await livingNodes(layout.nodesDir);
   if (elsewhere.length > 0) {
     throw databaseError(
       "held_by_another_server",
       `Signalbox on another machine or in another container (${elsewhere[0]?.machine}) is using ${layout.dataDir}. One data directory serves one machine; to share a database, set DATABASE_URL on both.`,
     );
   }
+  // Not before: where another machine is at work the same directory has another number.
+  await forgetElsewhere(layout);
+  const { here } = await livingNodes(layout.nodesDir);
   const entry = await NodeEntry.register(layout.nodesDir);
   try {
     return { layout, entry, ...(await ensureServing(layout, { report, shared: here.length > 0 })) };
