@@ -48,7 +48,7 @@ test(
       sent.push(...(await sendEach(here, 1, SHORT).catch(() => [])));
     }
     expect(JSON.parse(await told)).toMatchObject({ pid: leaving.process.child.pid, ended: true });
-    expect(leaving.process.running).toBe(false);
+    await until("its parent hears that it is gone", () => !leaving.process.running);
 
     const endings = await endingsOf(place.database, sent);
     expect(endings.map((ending) => ending.reason)).toEqual(endings.map(() => "answered"));
@@ -67,14 +67,12 @@ test(
     expect(new Set(starts.map((start) => start.process)).size).toBe(2);
     // Whoever takes it over is woken by the release; a process that only looks now and then would take its time.
     const { rows: waits } = await place.database.query<{ ms: number }>(
-      `select extract(epoch from started.at - given.at)::float8 * 1000 as ms
-       from signalbox.event given
-       join lateral (select at from signalbox.event next where next.conversation_id = given.conversation_id
-         and next.sequence > given.sequence and next.type = 'run.started' order by next.sequence limit 1) started on true
-       where given.run_id = $1 and given.type = 'run.admitted' and given.sequence > 1`,
+      `select extract(epoch from max(at) filter (where action = 'run_started')
+                               - max(at) filter (where action = 'run_admitted'))::float8 * 1000 as ms
+       from signalbox.audit_pending where run_id = $1`,
       [sent[0]?.runId],
     );
-    expect(waits).toHaveLength(1);
+    expect(waits[0]?.ms).toBeGreaterThanOrEqual(0);
     expect(waits[0]?.ms).toBeLessThan(TAKEN_UP_MS);
   },
 );
