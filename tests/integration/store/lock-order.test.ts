@@ -89,7 +89,11 @@ function acts(): readonly Act[] {
       const decision = { tenantId: TENANT, actor: ACTOR, decision: "approve", response: {}, digest: null } as const;
       if (rows[0] !== undefined) await by.operators.decide({ ...decision, holdId: rows[0].id });
     },
-    async (by) => by.pools.run.query("select signalbox.expire_events(0, 100), signalbox.erase_deleted(100)"),
+    // Each a transaction of its own, as the upkeep asks for them.
+    async (by) => {
+      await by.pools.run.query("select signalbox.expire_events(0, 100)");
+      await by.pools.run.query("select signalbox.erase_deleted(100)");
+    },
     async (by, place) => {
       if (randomInt(8) > 0) return;
       const values = [TENANT, place.conversationId, actorText(ACTOR)];

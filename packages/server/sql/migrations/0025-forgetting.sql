@@ -67,6 +67,10 @@ declare
   v_count integer;
   v_done integer := 0;
 begin
+  -- Two at once would take the horizons of their tenants in different orders; whoever is second has nothing to do.
+  if not pg_try_advisory_xact_lock(signalbox.presence_space(), -2) then
+    return 0;
+  end if;
   for v_run in
     select r.id, r.conversation_id from signalbox.run r
     where r.log_kept <> 'gone' and r.finished_at < v_cutoff

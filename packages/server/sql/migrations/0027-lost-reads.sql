@@ -84,8 +84,8 @@ end $$;
 
 -- Closes an attempt once, and by the gate that made it: a call that is made again has the same id, and what an earlier
 -- gate still says of its own attempt is not the outcome of this one. Null: a release that knows no attempts.
-create function signalbox.settle_tool_call(p_call text, p_state text, p_result text, p_summary text, p_error_code text,
-                                           p_process integer) returns json
+create function signalbox.settle_attempt(p_call text, p_state text, p_result text, p_summary text, p_error_code text,
+                                         p_process integer) returns json
 language plpgsql as $$
 declare
   v_call signalbox.tool_call;
@@ -112,5 +112,5 @@ create or replace function signalbox.settle_tool_call(p_call text, p_state text,
                                                       p_error_code text) returns json
 language plpgsql as $$
 begin
-  return signalbox.settle_tool_call(p_call, p_state, p_result, p_summary, p_error_code, null);
+  return signalbox.settle_attempt(p_call, p_state, p_result, p_summary, p_error_code, null);
 end $$;
