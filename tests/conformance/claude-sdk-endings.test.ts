@@ -95,8 +95,14 @@ test.each(ENDINGS)("$name ends the run as $code, with nothing of it shown", asyn
 
 test("an answer cut at its length limit stays, is called truncated, and is hardly asked to go on", async () => {
   const before = world.model.requests.length;
-  world.model.script = () => ({ blocks: [{ text: ["The first ", "half"] }], stopReason: "max_tokens" });
+  // A model takes its time: it answers again only when nobody waits for it any more.
+  const over = Promise.withResolvers<void>();
+  world.model.script = async () => {
+    if (world.model.requests.length > before + 1) await over.promise;
+    return { blocks: [{ text: ["The first ", "half"] }], stopReason: "max_tokens" };
+  };
   const { result, events } = await say(opened.session, "Much text");
+  over.resolve();
   expect(result).toMatchObject({
     outcome: "failed",
     answer: "The first half",

@@ -70,12 +70,22 @@ async function goOnWith(transcript: TranscriptDouble, effect: EffectClass): Prom
   return (await world.open({ rung: "repaired", leaf: transcript.leaf, transcript, generation: 2, snapshot })).session;
 }
 
+const isAnswer = (entry: TranscriptEntry): boolean =>
+  JSON.stringify(rowOf(entry).message?.content ?? "").includes(JSON.stringify(ANSWER).slice(1, -1));
+
+/** Without its answer, and without rows that the engine may have added after it. */
+const unanswered = (all: readonly TranscriptEntry[]): readonly TranscriptEntry[] =>
+  all.slice(
+    0,
+    all.findIndex((entry) => isAnswer(entry)),
+  );
+
 /** How a turn of two calls may have been left, by what its last rows are. */
 const LEFT: Readonly<Record<string, (all: readonly TranscriptEntry[]) => readonly TranscriptEntry[]>> = {
-  "both results": (all) => all.slice(0, -1),
+  "both results": unanswered,
   "both calls": (all) => all.slice(0, all.findLastIndex(isCall("toolu_b1")) + 1),
-  "the first result": (all) => all.slice(0, -1).filter((entry) => !isResult("toolu_b1")(entry)),
-  "the second result": (all) => all.slice(0, -1).filter((entry) => !isResult("toolu_a1")(entry)),
+  "the first result": (all) => unanswered(all).filter((entry) => !isResult("toolu_b1")(entry)),
+  "the second result": (all) => unanswered(all).filter((entry) => !isResult("toolu_a1")(entry)),
 };
 
 test.each(Object.entries(LEFT))(
@@ -141,7 +151,7 @@ test("what an interrupt left is cut from the record, and the turn goes on before
     parentUuid = uuid;
     return { kind: "item", entryId: uuid, stream: "", body };
   });
-  const transcript = left([...all.slice(0, -1), ...entries]);
+  const transcript = left([...unanswered(all), ...entries]);
   const { session } = await goOn(transcript);
   expect(transcript.leaf).toBe(lastResult.entryId);
   const { result } = await recover(session);
@@ -172,7 +182,7 @@ test("of calls without an outcome a look is taken again, under its own id; anyth
 
 test("what the engine itself put in place of a lost call's result is cut, with all that followed", async () => {
   const all = await wholeTurn();
-  const transcript = left(all.slice(0, -1));
+  const transcript = left(unanswered(all));
   transcript.ledger.splice(1, 1, { toolUseId: "toolu_b1", state: "unknown", resultJson: "" });
   world.tools.handle = () => "looked again";
   const session = await goOnWith(transcript, "read");
@@ -193,7 +203,7 @@ test("a hole, a fork and a foreign end are refused", async () => {
   const body = new TextEncoder().encode(JSON.stringify(forked));
   const fork = left([all[0]!, { kind: "item", entryId: forked.uuid, stream: "", body }, ...all.slice(1, -1)]);
   await expect(goOn(fork)).rejects.toMatchObject({ code: "transcript_corrupt" });
-  const other = left(all.slice(0, -1));
+  const other = left(unanswered(all));
   await expect(
     world.open({ rung: "repaired", leaf: "another", transcript: other, generation: 2 }),
   ).rejects.toMatchObject({ code: "transcript_corrupt" });
