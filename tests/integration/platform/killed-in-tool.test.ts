@@ -6,6 +6,7 @@ import type { ConversationHandle } from "@signalbox/client";
 import type { PlatformEvent } from "@signalbox/contract";
 import { startMcpServer, type McpNeighbour } from "@signalbox/testkit";
 import { afterEach, describe, expect, test } from "vitest";
+import { until } from "../../setup/until.ts";
 import type { RealProcess } from "../../setup/real-processes.ts";
 import { auditOf, conversationWith, rowsOf, setStage, type Stage } from "./stage.ts";
 
@@ -69,6 +70,8 @@ async function logOf(conversation: ConversationHandle): Promise<readonly Platfor
   return log;
 }
 
+const CALLS_WRITTEN = "select from signalbox.transcript_entry where position('docs__look'::bytea in body) > 0";
+
 const outcomesIn = (log: readonly PlatformEvent[]): readonly string[] =>
   log.flatMap((event) => (event.type === "tool.finished" ? [event.state] : []));
 
@@ -87,6 +90,8 @@ describe.each(["langgraph", "claude_sdk"] as const)("%s", (runtime) => {
     const { stage, shelf, worker, conversation, answer } = await setScene(runtime, "read");
     const run = await conversation.send(ask);
     await shelf.waitFor((calls) => calls.length === 1, 60_000);
+    // Without the row that makes the call there is nothing to go on from: the turn would be run again.
+    await until("the call in the transcript", async () => (await rowsOf(stage, CALLS_WRITTEN)).length > 0);
     stage.worker(runtime);
     await worker.kill("SIGKILL");
     answer();
