@@ -3731,31 +3731,6 @@ begin
     where o.generation < held.generation);
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.settle_attempt(p_call text, p_state text, p_result text, p_summary text, p_error_code text, p_process integer)
- RETURNS json
- LANGUAGE plpgsql
-AS $function$
-declare
-  v_call signalbox.tool_call;
-  v_run signalbox.run;
-begin
-  select t.* into v_call from signalbox.tool_call t where t.id = p_call;
-  if not found then
-    return json_build_object('kind', 'unknown');
-  end if;
-  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
-  update signalbox.tool_call
-  set state = p_state, result = p_result, result_summary = p_summary, error_code = p_error_code,
-      finished_at = signalbox.clock()
-  where id = p_call and state = 'executing' and (p_process is null or process = p_process)
-  returning * into v_call;
-  if found then
-    perform signalbox.note_tool_finished(v_run, v_call);
-  end if;
-  return json_build_object('conversationId', v_run.conversation_id,
-                           'sequence', signalbox.newest(v_run.conversation_id));
-end $function$
-;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
  RETURNS json
  LANGUAGE plpgsql
@@ -3798,8 +3773,25 @@ CREATE OR REPLACE FUNCTION signalbox.settle_tool_call(p_call text, p_state text,
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_run signalbox.run;
 begin
-  return signalbox.settle_attempt(p_call, p_state, p_result, p_summary, p_error_code, null);
+  select t.* into v_call from signalbox.tool_call t where t.id = p_call;
+  if not found then
+    return json_build_object('kind', 'unknown');
+  end if;
+  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
+  update signalbox.tool_call
+  set state = p_state, result = p_result, result_summary = p_summary, error_code = p_error_code,
+      finished_at = signalbox.clock()
+  where id = p_call and state = 'executing'
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(v_run, v_call);
+  end if;
+  return json_build_object('conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_transcript(p_conversation text, p_generation bigint, p_continuity text, p_rung text, p_leaf text, p_digest bytea)

@@ -168,9 +168,7 @@ export function inheritanceSuite(bench: () => RecordBench): void {
     expect(["tool_outcome_unknown", "tool_not_proposed"]).toContain(await paying);
     const again = await openTool(process, next.tokenHash, look);
     expect(again).toMatchObject({ kind: "execute", toolCallId: look.toolCallId });
-    // What the first gate still has to say of its own attempt is not the outcome of this one.
-    await process.gates.settleToolCall({ ...toolOutcome(look, "failed"), process: gate.incarnation });
-    await process.gates.settleToolCall({ ...toolOutcome(look), process: process.incarnation });
+    await process.gates.settleToolCall(toolOutcome(look));
     expect(await openTool(process, next.tokenHash, look)).toMatchObject({ kind: "replay", state: "succeeded" });
     const told = (await bench().events(next.place)).filter((event) => event.itemId === look.toolCallId);
     expect(told.map((event) => (event.type === "tool.finished" ? event.state : event.type))).toEqual([

@@ -101,7 +101,7 @@ proves("INV-13", {
     await using own = await RecordWorld.open();
     if (sabotage === "settles_again") {
       await own.sabotage("settle_model_call", "and state = 'executing'", "");
-      await own.sabotage("settle_attempt", "and state = 'executing'", "");
+      await own.sabotage("settle_tool_call", "and state = 'executing'", "");
     }
     const gate = await own.process();
     const place = await own.conversation();

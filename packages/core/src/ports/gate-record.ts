@@ -118,11 +118,6 @@ export interface ToolDenial {
 
 export interface ToolSettlement {
   readonly toolCallId: ToolCallId;
-  /**
-   * Incarnation that opened it: of a call that was made again, it settles its own attempt and no other. Left out, it
-   * settles the attempt that is open.
-   */
-  readonly process?: number;
   readonly state: "succeeded" | "failed" | "unknown";
   /** The MCP result as it was given to the engine. */
   readonly resultJson: string;

@@ -81,36 +81,3 @@ begin
     'tool', v_call.tool, 'effect', v_call.effect, 'argumentsJson', v_call.arguments, 'idempotencyKey', v_call.id,
     'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $$;
-
--- Closes an attempt once, and by the gate that made it: a call that is made again has the same id, and what an earlier
--- gate still says of its own attempt is not the outcome of this one. Null: a release that knows no attempts.
-create function signalbox.settle_attempt(p_call text, p_state text, p_result text, p_summary text, p_error_code text,
-                                         p_process integer) returns json
-language plpgsql as $$
-declare
-  v_call signalbox.tool_call;
-  v_run signalbox.run;
-begin
-  select t.* into v_call from signalbox.tool_call t where t.id = p_call;
-  if not found then
-    return json_build_object('kind', 'unknown');
-  end if;
-  v_run := signalbox.hold_for_call(v_call.conversation_id, v_call.run_id);
-  update signalbox.tool_call
-  set state = p_state, result = p_result, result_summary = p_summary, error_code = p_error_code,
-      finished_at = signalbox.clock()
-  where id = p_call and state = 'executing' and (p_process is null or process = p_process)
-  returning * into v_call;
-  if found then
-    perform signalbox.note_tool_finished(v_run, v_call);
-  end if;
-  return json_build_object('conversationId', v_run.conversation_id,
-                           'sequence', signalbox.newest(v_run.conversation_id));
-end $$;
-
-create or replace function signalbox.settle_tool_call(p_call text, p_state text, p_result text, p_summary text,
-                                                      p_error_code text) returns json
-language plpgsql as $$
-begin
-  return signalbox.settle_attempt(p_call, p_state, p_result, p_summary, p_error_code, null);
-end $$;

@@ -125,7 +125,7 @@ export class ToolCall {
             verdict.kind === "deny" ? verdict.code : "internal",
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
           );
-    return this.#settled(grant, { ...outcome, process });
+    return this.#settled(grant, outcome);
   }
 
   async #carryOut(grant: Granted, to: { readonly tool: SnapshotTool; readonly server: ToolServer }): Promise<Outcome> {
@@ -169,13 +169,10 @@ export class ToolCall {
     return { ...failed(code, detail), ...(code === "shutting_down" ? { state: "unknown" } : {}) };
   }
 
-  /** `process`: the incarnation it was opened under; by now the gate may have another one. */
-  async #settled(grant: Granted, outcome: Outcome & { readonly process: number }): Promise<ShapedResult> {
-    const { result, state, errorCode, process } = outcome;
+  async #settled(grant: Granted, { result, state, errorCode }: Outcome): Promise<ShapedResult> {
     const { record, clock, log } = this.#ports;
     const settlement = {
       toolCallId: grant.toolCallId,
-      process,
       state,
       errorCode,
       resultJson: result.json,

@@ -140,8 +140,7 @@ function replayOf(call: ToolCallRow): ToolGrant {
 
 export function settleToolCall(db: MemoryDatabase, settlement: ToolSettlement): void {
   const call = db.toolCalls.must(settlement.toolCallId);
-  const isAnothers = settlement.process !== undefined && settlement.process !== call.process;
-  if ((call.state !== "executing" || isAnothers) && db.sabotage !== "settle_twice") return;
+  if (call.state !== "executing" && db.sabotage !== "settle_twice") return;
   const { state, resultJson, resultSummary } = settlement;
   writeToolFinished(db, db.toolCalls.update(call.id, { state, resultJson, resultSummary }));
 }

@@ -134,14 +134,7 @@ export class SimGates {
     const resultJson = JSON.stringify({ content: [{ type: "text", text: `done ${argumentsJson}` }] });
     const { toolCallId } = grant;
     await this.#persistently(() =>
-      record.settleToolCall({
-        toolCallId,
-        process,
-        state: "succeeded",
-        resultJson,
-        resultSummary: "done",
-        errorCode: null,
-      }),
+      record.settleToolCall({ toolCallId, state: "succeeded", resultJson, resultSummary: "done", errorCode: null }),
     );
     return resultJson;
   }

@@ -158,7 +158,7 @@ async function denyToolCall(parts: GateRecordParts, denial: ToolDenial): Promise
 }
 
 async function settleToolCall(parts: GateRecordParts, settlement: ToolSettlement): Promise<void> {
-  const { toolCallId, state, resultJson, resultSummary, errorCode, process = null } = settlement;
-  const values = [toolCallId, state, resultJson, resultSummary, errorCode, process];
+  const { toolCallId, state, resultJson, resultSummary, errorCode } = settlement;
+  const values = [toolCallId, state, resultJson, resultSummary, errorCode];
   ring(parts, await askRecord<Written>(parts.database, SETTLE_TOOL_CALL, values));
 }

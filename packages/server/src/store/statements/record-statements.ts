@@ -32,7 +32,7 @@ export const OPEN_MODEL_CALL = call("begin_model_call", 7);
 export const SETTLE_MODEL_CALL = call("settle_model_call", 12);
 export const OPEN_TOOL_CALL = call("begin_tool_call", 5);
 export const DENY_TOOL_CALL = call("refuse_tool_call", 7);
-export const SETTLE_TOOL_CALL = call("settle_attempt", 6);
+export const SETTLE_TOOL_CALL = call("settle_tool_call", 5);
 export const LOSE_MODEL_CALL = call("lose_model_call", 1);
 export const LOSE_TOOL_CALL = call("lose_tool_call", 1);
 
