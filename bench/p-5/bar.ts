@@ -97,6 +97,18 @@ async function setPlace(stack: AsyncDisposableStack): Promise<Place> {
   const database = new pg.Client(embedded.pgConfig);
   await database.connect();
   stack.defer(() => database.end());
+  // For one lease after a start of the database nobody is judged by presence: that is a rule, and not a slow takeover.
+  await until(
+    "the database to be up for longer than a lease",
+    async () => {
+      const up = await database.query(
+        "select clock_timestamp() - pg_postmaster_start_time() > make_interval(secs => $1) as long",
+        [(LEASE_MS + 1_000) / 1_000],
+      );
+      return up.rows[0].long === true;
+    },
+    WAIT_MS,
+  );
   return {
     database,
     client,
