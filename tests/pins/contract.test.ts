@@ -94,6 +94,7 @@ const CODES = {
   command_refused: [409, "failed_precondition", false, "caller"],
   run_stopped: [410, "canceled", false, "policy"],
   run_suspended: [410, "failed_precondition", false, "policy"],
+  address_refused: [422, "failed_precondition", false, "policy"],
   operator_stopped: [403, "permission_denied", false, "policy"],
 };
 

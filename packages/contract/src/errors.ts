@@ -90,6 +90,7 @@ export const ERROR_CODES = {
   run_cancelled: policy(410, "canceled", "The run was cancelled."),
   run_stopped: policy(410, "canceled", "An operator has stopped the run."),
   run_suspended: policy(410, "failed_precondition", "The run waits for a decision and may do nothing meanwhile."),
+  address_refused: policy(422, "failed_precondition", "This address may not be called from here."),
   operator_stopped: policy(403, "permission_denied", "An operator has stopped this; nothing new begins here."),
   model_not_granted: policy(403, "permission_denied", "The run was not granted this model."),
   tool_not_allowed: policy(403, "permission_denied", "The agent may not use this tool."),

@@ -74,6 +74,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   conversation_deleting: "internal",
   revision_changed: "internal",
   search_too_broad: "internal",
+  address_refused: "internal",
 };
 
 export function endReason(code: ErrorCode): EndReason {

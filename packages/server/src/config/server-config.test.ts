@@ -24,6 +24,7 @@ describe("what a platform works with", () => {
       admissionLimits: { queueCount: 20, messagesPerMinuteCount: 600, tenantRunCount: 10_000 },
       mcpServers: {},
       retentionDays: 90,
+      egressAllow: { names: [], networks: [] },
       logLevel: "info",
     });
   });
@@ -42,6 +43,7 @@ describe("what a platform works with", () => {
         SIGNALBOX_JOIN_TOKEN: "a join token for workers",
         SIGNALBOX_SECRET: "the platform's own secret",
         SIGNALBOX_RETENTION_DAYS: "30",
+        SIGNALBOX_EGRESS_ALLOW: "hooks.corp",
         SIGNALBOX_LOG_LEVEL: "warn",
       },
     );
@@ -56,6 +58,7 @@ describe("what a platform works with", () => {
       joinToken: "a join token for workers",
       secret: "the platform's own secret",
       retentionDays: 30,
+      egressAllow: { names: ["hooks.corp"], networks: [] },
       logLevel: "warn",
     });
   });

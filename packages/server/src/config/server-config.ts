@@ -1,6 +1,7 @@
 /** What one platform process works with. Precedence: flags, then environment, then defaults. */
 import { resolve } from "node:path";
 import { DAY_MS, LIMITS } from "@signalbox/core";
+import { readEgressAllow, type EgressAllowConfig } from "./egress-allow.ts";
 import { ConfigurationError, countOf, portOf, secretOf, textOf, type Environment } from "./environment.ts";
 import { readMcpServers, type McpServersConfig } from "./mcp-servers.ts";
 import { demandNeighbours, rolesOf, type ProcessRole } from "./roles.ts";
@@ -46,6 +47,8 @@ export interface ServerConfig {
     readonly messagesPerMinuteCount: number;
     readonly tenantRunCount: number;
   };
+  /** What addresses that tenants give may reach besides the public network. */
+  readonly egressAllow: EgressAllowConfig;
   readonly logLevel: LogLevel;
   /** Events of runs that ended longer ago are forgotten. */
   readonly retentionDays: number;
@@ -94,6 +97,7 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
       tenantRunCount: countOf(environment, "SIGNALBOX_TENANT_RUNS", LIMITS.tenantRunCount),
     },
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
+    egressAllow: readEgressAllow(environment),
     retentionDays: daysOf(textOf(environment, "SIGNALBOX_RETENTION_DAYS") ?? String(DEFAULT_RETENTION_DAYS)),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
   };
