@@ -24,6 +24,8 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   tool_not_allowed: "policy_denied",
   tool_not_proposed: "policy_denied",
   tool_drifted: "policy_denied",
+  tool_quarantined: "policy_denied",
+  tool_arguments_invalid: "policy_denied",
   permission_denied: "policy_denied",
   // Ends that mean something in the platform, its configuration or an engine is wrong.
   engine_failed: "internal",
@@ -42,6 +44,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   model_unknown: "internal",
   tool_unknown: "internal",
   tool_timeout: "internal",
+  tool_result_invalid: "internal",
   tool_upstream_failed: "internal",
   database_unavailable: "internal",
   shutting_down: "internal",

@@ -106,7 +106,7 @@ export class ToolCall {
     const { tokenHash, view, name } = this.#input;
     const process = this.#ports.process();
     const allowed = judgeToolCall(view.snapshot, name);
-    const verdict = allowed.kind === "allow" ? await catalog.judge(allowed.value) : allowed;
+    const verdict = allowed.kind === "allow" ? await catalog.judge(allowed.value, this.#input.arguments) : allowed;
     const unreachable = verdict.kind === "deny" && verdict.code === "tool_upstream_failed";
     if (verdict.kind !== "allow" && !unreachable) {
       const { code, reason } =

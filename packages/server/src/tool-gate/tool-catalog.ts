@@ -13,6 +13,7 @@ import {
 import type { Clock, Digest, Log, PinnedTool, Randomness, ToolStore, Verdict } from "@signalbox/core";
 import { HttpClient } from "../gates/http-client.ts";
 import { isObject, type Json } from "./mcp-protocol.ts";
+import { argumentSentence, ArgumentSchemas } from "./argument-schema.ts";
 import { readListedTool, wireName, type ListedTool } from "./tool-definition.ts";
 import { ToolServer, type ToolServerConfig } from "./tool-server.ts";
 
@@ -62,6 +63,7 @@ export class ToolCatalog implements AsyncDisposable {
   readonly #servers = new Map<string, ToolServer>();
   readonly #listings = new Map<string, Listing>();
   readonly #pins = new Map<string, PinnedTool>();
+  readonly #schemas = new ArgumentSchemas();
 
   constructor(options: ToolCatalogOptions) {
     this.#options = options;
@@ -115,8 +117,8 @@ export class ToolCatalog implements AsyncDisposable {
     return new Set(snapshot.tools.filter((tool) => this.hasDrifted(tool)).map((tool) => tool.name));
   }
 
-  /** Whether a snapshot's tool is still what was pinned, by a listing that is fresh. */
-  async judge(tool: SnapshotTool): Promise<Verdict<ToolServer>> {
+  /** Whether a snapshot's tool is still what was pinned, by a listing that is fresh, and takes these arguments. */
+  async judge(tool: SnapshotTool, input: unknown): Promise<Verdict<ToolServer>> {
     const server = this.#servers.get(tool.server);
     const listing = this.#listings.get(tool.server);
     if (server === undefined || listing === undefined) {
@@ -131,7 +133,10 @@ export class ToolCatalog implements AsyncDisposable {
       }
     }
     const drift = this.#drift(tool, listing.tools ?? new Map());
-    return drift === null ? { kind: "allow", value: server } : deny("tool_drifted", drift);
+    if (drift !== null) return deny("tool_drifted", drift);
+    const problems = this.#schemas.check({ definitionHash: tool.definitionHash, schema: tool.inputSchema }, input);
+    if (problems.length > 0) return deny("tool_arguments_invalid", argumentSentence(problems));
+    return { kind: "allow", value: server };
   }
 
   /** Lists a server now and pins what is new. Rejects with `tool_upstream_failed` when it cannot be reached. */
