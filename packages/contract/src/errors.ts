@@ -79,6 +79,7 @@ export const ERROR_CODES = {
   runtime_constraint: caller(422, "failed_precondition", "The runtime cannot do what the agent asks for."),
   model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),
   tool_unknown: caller(422, "failed_precondition", "There is no tool of this name."),
+  policy_invalid: caller(422, "invalid_argument", "The policy is not valid."),
   queue_full: passing(caller(429, "resource_exhausted", "Too many messages are waiting in this conversation.")),
   message_rate_exceeded: passing(
     caller(429, "resource_exhausted", "This conversation is sent more messages a minute than it may be."),
@@ -99,6 +100,8 @@ export const ERROR_CODES = {
   tool_quarantined: policy(403, "permission_denied", "Nobody has approved this tool yet."),
   tool_arguments_invalid: policy(422, "invalid_argument", "The arguments do not fit the tool's schema."),
   tool_result_invalid: provider(502, "The tool's result does not fit the schema it declares."),
+  policy_denied: policy(403, "permission_denied", "The policy does not allow this call."),
+  policy_unavailable: policy(403, "permission_denied", "The policy could not be asked, so the call was refused."),
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
   tool_timeout: provider(504, "The tool did not answer in time."),
   tool_upstream_failed: provider(502, "The tool server could not be reached."),

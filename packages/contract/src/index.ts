@@ -98,6 +98,31 @@ export {
   type HistoryEntry,
   type TurnInput,
 } from "./turn-input.ts";
+export {
+  APPROVE_MODES,
+  ARGUMENT_TESTS,
+  ORIGINS,
+  POLICY_LIMITS,
+  POLICY_VERDICTS,
+  policyDocumentSchema,
+  POSTURES,
+  TOOL_VERDICTS,
+  type ApproveMode,
+  type ArgumentTest,
+  type HistorySelector,
+  type Origin,
+  type PolicyCondition,
+  type PolicyDocument,
+  type PolicyObligation,
+  type PolicyRule,
+  type PolicyScalar,
+  type PolicyVerdict,
+  type Posture,
+  type PrincipalSelector,
+  type SeenKind,
+  type ToolSelector,
+  type ToolVerdict,
+} from "./policy.ts";
 export { actorClaimSchema, type ActorClaim } from "./http/actor-claim.ts";
 export { pageQuerySchema, type PageQuery } from "./http/page.ts";
 export { eventPageSchema, type EventPage } from "./http/events.ts";

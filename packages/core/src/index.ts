@@ -9,6 +9,26 @@ export { createRevisionStamps, generationOf, type RevisionStamps } from "./event
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
 export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
+export { compilePolicy } from "./gates/policy/compile.ts";
+export { DEFAULT_POLICY } from "./gates/policy/default-policy.ts";
+export {
+  undecided,
+  type ArgumentOrigin,
+  type PolicyNeeds,
+  type ToolDecision,
+  type ToolPolicy,
+} from "./gates/policy/decision.ts";
+export type {
+  CallToJudge,
+  JsonObject,
+  JudgedTool,
+  PastCall as PastToolCall,
+  Principal,
+  RunFacts,
+  Source,
+} from "./gates/policy/facts.ts";
+export { judgeBatch } from "./gates/policy/judge-batch.ts";
+export { redact } from "./gates/policy/obligation.ts";
 export { refusedVerb } from "./gates/hold.ts";
 export type { Verdict } from "./gates/verdict.ts";
 export { assert } from "./kernel/assert.ts";

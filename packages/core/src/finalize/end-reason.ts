@@ -26,6 +26,8 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   tool_drifted: "policy_denied",
   tool_quarantined: "policy_denied",
   tool_arguments_invalid: "policy_denied",
+  policy_denied: "policy_denied",
+  policy_unavailable: "policy_denied",
   permission_denied: "policy_denied",
   // Ends that mean something in the platform, its configuration or an engine is wrong.
   engine_failed: "internal",
@@ -43,6 +45,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   runtime_constraint: "internal",
   model_unknown: "internal",
   tool_unknown: "internal",
+  policy_invalid: "internal",
   tool_timeout: "internal",
   tool_result_invalid: "internal",
   tool_upstream_failed: "internal",

@@ -1,0 +1,154 @@
+/**
+ * Where the values of a call's arguments come from. A value is grounded where the whole of it stands; what the user wrote
+ * counts before what a tool said, since both may say it and only one of them may ask for effects.
+ */
+import type { Origin } from "@signalbox/contract";
+import type { ArgumentOrigin } from "./decision.ts";
+import { destinationsIn } from "./destination.ts";
+import type { CallToJudge, RunFacts, Source } from "./facts.ts";
+import { isConstantOf, leavesOf, schemaAt, type Leaf } from "./json-values.ts";
+import { dateForms, foldedSource, foldWords, holdsPiece, holdsWords } from "./text-match.ts";
+
+/** As `ArgumentOrigin`, and whether the value is too common to show that somebody meant it: `5`, or a day. */
+export interface PlacedValue extends ArgumentOrigin {
+  readonly isWeak: boolean;
+}
+
+const WEAK_CHARS = 3;
+
+export function placeArguments(call: CallToJudge, facts: RunFacts): readonly PlacedValue[] {
+  const { arguments: given, tool } = call;
+  return leavesOf(given, tool.inputSchema).flatMap((leaf) => placeLeaf(leaf, call, facts));
+}
+
+function placeLeaf(leaf: Leaf, call: CallToJudge, facts: RunFacts): readonly PlacedValue[] {
+  const schema = schemaAt(call.tool.inputSchema, leaf.at);
+  const { at, value } = leaf;
+  if (isSilent(value) || isConstantOf(schema, value)) {
+    return [{ at, origin: "constant", tool: null, isDestination: false, isWeak: true }];
+  }
+  const { isWhole, links } = destinationsIn(value, schema);
+  const placed = { at, ...originOf(String(value), facts), isDestination: isWhole, isWeak: isWeak(value) };
+  // A text may come from the user as a whole and a link in it is then theirs as well.
+  const within = links.map((link) => ({ at, ...originOf(link, facts), isDestination: true, isWeak: false }));
+  return [placed, ...within];
+}
+
+/** Values that say nothing by themselves. */
+function isSilent(value: Leaf["value"]): boolean {
+  return value === null || typeof value === "boolean" || (typeof value === "string" && value.trim() === "");
+}
+
+function isWeak(value: Leaf["value"]): boolean {
+  if (typeof value !== "string") return true;
+  const date = dateForms(value);
+  return date === null ? foldWords(value).length < WEAK_CHARS : date.length === 1;
+}
+
+type Found = Pick<ArgumentOrigin, "origin" | "tool">;
+
+function originOf(value: string, facts: RunFacts): Found {
+  const wanted = formsOf(value);
+  let best: { readonly rank: number; readonly source: Source } | null = null;
+  for (const source of facts.sources) {
+    const rank = RANK[originOfSource(source)];
+    if ((best === null || rank < best.rank) && isFoundIn(source, wanted)) best = { rank, source };
+  }
+  if (best !== null) return { origin: originOfSource(best.source), tool: best.source.tool };
+  return { origin: facts.areSourcesCut ? "tool" : "model", tool: null };
+}
+
+const RANK: Readonly<Record<Origin, number>> = {
+  constant: 0,
+  user: 1,
+  system: 2,
+  trusted_tool: 3,
+  tool: 4,
+  passage: 5,
+  model: 6,
+};
+
+export function originOfSource(source: Source): Origin {
+  return source.kind === "tool" && source.isTrusted ? "trusted_tool" : source.kind;
+}
+
+interface Wanted {
+  readonly words: string;
+  readonly others: readonly string[];
+  readonly date: readonly (readonly string[])[] | null;
+  /** Hidden in other letters; looked for in what tools said only. */
+  readonly decoded: readonly string[];
+}
+
+function formsOf(value: string): Wanted {
+  const words = foldWords(value);
+  const number = /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : null;
+  const others = number === null || !Number.isFinite(number) ? [] : [foldWords(number.toFixed(2))];
+  return { words, others, date: dateForms(value), decoded: number === null ? decodedFrom(value) : [] };
+}
+
+function isFoundIn(source: Source, wanted: Wanted): boolean {
+  const text = foldedSource(source);
+  const isTold = source.kind === "user" || source.kind === "system";
+  const { words, others, date, decoded } = wanted;
+  if (date !== null) return date.every((forms) => forms.some((form) => holdsWords(text, form)));
+  if (isTold) return holdsWords(text, words) || others.some((each) => holdsWords(text, each));
+  if (holdsPiece(text, words) || others.some((each) => holdsWords(text, each))) return true;
+  return decoded.some((each) => holdsPiece(text, each)) || sharesPhrase(text.words, words);
+}
+
+const PHRASE_WORDS = 5;
+const PHRASE_LOOKS_MAX = 400;
+
+/** Whether several words in a row were copied: who quotes a tool's text in a longer one passes it on. */
+function sharesPhrase(text: string, words: string): boolean {
+  const each = words.split(" ");
+  if (each.length <= PHRASE_WORDS) return false;
+  const last = Math.min(each.length - PHRASE_WORDS, PHRASE_LOOKS_MAX);
+  for (let from = 0; from <= last; from += 1) {
+    if (text.includes(` ${each.slice(from, from + PHRASE_WORDS).join(" ")} `)) return true;
+  }
+  return false;
+}
+
+const BASE64 = /^[A-Za-z0-9+/_-]{12,8192}={0,2}$/;
+const HEX = /^(?:[0-9a-f]{2}){6,4096}$/i;
+const PERCENT = /%[0-9a-f]{2}/i;
+
+/** What a value may be another spelling of. */
+function decodedFrom(value: string): readonly string[] {
+  const text = value.trim();
+  const decoded: string[] = [];
+  if (HEX.test(text)) decoded.push(foldWords(bytesToText(text.match(/../g)?.map((pair) => parseInt(pair, 16)) ?? [])));
+  else if (BASE64.test(text)) decoded.push(foldWords(bytesToText(base64Bytes(text))));
+  if (PERCENT.test(text)) {
+    try {
+      decoded.push(foldWords(decodeURIComponent(text)));
+    } catch {
+      // No spelling of anything.
+    }
+  }
+  return decoded.filter((each) => each !== "");
+}
+
+const BASE64_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+function base64Bytes(text: string): readonly number[] {
+  const bytes: number[] = [];
+  let bits = 0;
+  let held = 0;
+  for (const letter of text.replaceAll("-", "+").replaceAll("_", "/").replaceAll("=", "")) {
+    bits = ((bits << 6) | BASE64_LETTERS.indexOf(letter)) & 0xffff;
+    held += 6;
+    if (held >= 8) {
+      held -= 8;
+      bytes.push((bits >> held) & 0xff);
+    }
+  }
+  return bytes;
+}
+
+/** Letters of the Latin alphabet are enough to recognise a secret; others become question marks, which fold away. */
+function bytesToText(bytes: readonly number[]): string {
+  return bytes.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : "?")).join("");
+}
