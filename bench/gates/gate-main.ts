@@ -36,7 +36,16 @@ const sha256 = (text: string): string => createHash("sha256").update(text).diges
 await using stack = new AsyncDisposableStack();
 const config = { connectionString: process.env.BENCH_DATABASE_URL ?? "" };
 await migrate(config);
-const record = stack.use(openRecord({ config, directConfig: config, log, expectedSeat: () => null }));
+const record = stack.use(
+  openRecord({
+    config,
+    directConfig: config,
+    log,
+    expectedSeat: () => null,
+    secret: "secret of the bench",
+    egressAllow: { names: [], networks: [] },
+  }),
+);
 const { process: incarnation } = await record.processes.register(["gates"]);
 const beat = setInterval(() => {
   record.processes.heartbeat(incarnation).catch(() => undefined);

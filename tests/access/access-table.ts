@@ -9,6 +9,8 @@ export interface Things {
   readonly run: string;
   readonly hold: string;
   readonly stop: string;
+  readonly webhook: string;
+  readonly delivery: string;
 }
 
 export interface Access {
@@ -20,6 +22,8 @@ export interface Access {
   readonly owner: "user" | "tenant" | "nobody";
   /** Status for whoever may. */
   readonly status: number;
+  /** Refused to every key that speaks for an end user. */
+  readonly keyOnly?: true;
 }
 
 export const ACCESS: Readonly<Record<string, Access>> = {
@@ -152,5 +156,72 @@ export const ACCESS: Readonly<Record<string, Access>> = {
   },
   getStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}`, owner: "user", status: 200 },
   liftStop: { right: "operate", path: ({ stop }) => `/v1/stops/${stop}/lift`, owner: "user", status: 200 },
+  listWebhooks: { right: "operate", path: () => "/v1/webhooks", owner: "nobody", status: 200, keyOnly: true },
+  createWebhook: {
+    right: "operate",
+    path: () => "/v1/webhooks",
+    body: () => ({ url: "https://example.com/hooks", events: ["run.finished"] }),
+    owner: "nobody",
+    status: 201,
+    keyOnly: true,
+  },
+  getWebhook: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}`,
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  updateWebhook: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}`,
+    body: () => ({ description: "another's" }),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  rotateWebhook: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}/rotate`,
+    body: () => ({}),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  testWebhook: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}/test`,
+    owner: "tenant",
+    status: 202,
+    keyOnly: true,
+  },
+  listDeliveries: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}/deliveries`,
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  getDelivery: {
+    right: "operate",
+    path: ({ webhook, delivery }) => `/v1/webhooks/${webhook}/deliveries/${delivery}`,
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  redeliver: {
+    right: "operate",
+    path: ({ webhook, delivery }) => `/v1/webhooks/${webhook}/deliveries/${delivery}/redeliver`,
+    owner: "tenant",
+    status: 202,
+    keyOnly: true,
+  },
+  deleteWebhook: {
+    right: "operate",
+    path: ({ webhook }) => `/v1/webhooks/${webhook}`,
+    owner: "tenant",
+    status: 204,
+    keyOnly: true,
+  },
   cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
 };

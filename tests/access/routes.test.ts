@@ -21,6 +21,8 @@ const NOTHING: Things = {
   run: newId("run"),
   hold: newId("hold"),
   stop: newId("stop"),
+  webhook: newId("webhook"),
+  delivery: newId("delivery"),
 };
 
 beforeAll(async () => {
@@ -44,12 +46,18 @@ async function makeThings(): Promise<Things> {
   const lifted = { kind: "pause", scope: "conversation", id: conversation.body.id };
   const stop = await world.ask<{ id: string }>("/v1/stops", { key, body: lifted });
   await world.ask(`/v1/stops/${stop.body.id}/lift`, { key, method: "POST" });
+  const hook = { url: "https://example.com/hooks", events: ["run.finished"] };
+  const webhook = await world.ask<{ id: string }>("/v1/webhooks", { key, body: hook });
+  const tested = `/v1/webhooks/${webhook.body.id}/test`;
+  const delivery = await world.ask<{ id: string }>(tested, { key, method: "POST" });
   return {
     agent: agent.body.id,
     conversation: conversation.body.id,
     run: body.run.id,
     hold,
     stop: stop.body.id,
+    webhook: webhook.body.id,
+    delivery: delivery.body.id,
   };
 }
 
@@ -149,7 +157,8 @@ describe("whoever may", () => {
     const right = ACCESS[operation]?.right ?? null;
     const rights: readonly Right[] = right === null ? [] : [right, "assert_actor"];
     const of = await makeThings();
-    const as = right === null ? {} : { key: await world.key({ rights }), user: OWNER };
+    const user = ACCESS[operation]?.keyOnly === true ? {} : { user: OWNER };
+    const as = right === null ? {} : { key: await world.key({ rights }), ...user };
     expect((await ask(operation, of, as)).status).toBe(ACCESS[operation]?.status);
   });
 });
@@ -184,7 +193,7 @@ describe("in another tenant", () => {
     expect(hide(JSON.stringify(shape(told)))).toBe(hide(JSON.stringify(shape(nothing))));
   });
 
-  it.each(["listAgents", ...PERSONAL_LISTS])("%s shows nothing", async (operation) => {
+  it.each(["listAgents", "listWebhooks", ...PERSONAL_LISTS])("%s shows nothing", async (operation) => {
     const foreign = await world.key({ tenantId: "other" });
     expect(await listed(operation, { key })).not.toEqual([]);
     expect(await listed(operation, { key: foreign })).toEqual([]);
@@ -210,6 +219,18 @@ describe("in another tenant", () => {
     expect((await world.ask(`/v1/conversations/${things.conversation}`, { key })).body).toMatchObject({ title: null });
     expect((await world.ask(`/v1/agents/${things.agent}`, { key })).body).toMatchObject({ revision: 1 });
   });
+});
+
+describe("as any end user", () => {
+  it.each(operations.filter((operation) => ACCESS[operation]?.keyOnly === true))(
+    "%s is refused, whatever it is asked about",
+    async (operation) => {
+      for (const of of [things, NOTHING]) {
+        const told = await ask(operation, of, { key, user: OWNER });
+        expect([told.status, told.body.code]).toEqual([403, "permission_denied"]);
+      }
+    },
+  );
 });
 
 describe("as another end user", () => {

@@ -250,6 +250,11 @@ it("pins the closed lists of words", () => {
     "tool_denied",
     "tool_settled",
     "transcript_adopted",
+    "webhook_changed",
+    "webhook_created",
+    "webhook_deleted",
+    "webhook_disabled",
+    "webhook_secret_rotated",
   ]);
 });
 
@@ -267,6 +272,8 @@ it("pins the prefixes of ids and the room of a generation", () => {
     turn: "trn",
     request: "req",
     apiKey: "key",
+    webhook: "whk",
+    delivery: "dlv",
   });
   expect(REVISIONS_PER_GENERATION).toBe(1_048_576);
 });

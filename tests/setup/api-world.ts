@@ -6,6 +6,7 @@ import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import pg from "pg";
 import { apiKeyHmac, RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
+import type { EgressAllowance } from "../../packages/server/src/egress/egress-policy.ts";
 import { createApi, listen } from "../../packages/server/src/api/server.ts";
 import type { ApiServices } from "../../packages/server/src/api/services.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
@@ -45,6 +46,8 @@ export interface ApiWorldOptions {
   readonly database?: ClonedDatabase;
   readonly live?: Pick<PlatformRecord["live"], "subscribe">;
   readonly services?: Partial<ApiServices>;
+  /** What addresses that tenants give may reach. */
+  readonly egressAllow?: EgressAllowance;
 }
 
 export class ApiWorld implements AsyncDisposable {
@@ -91,6 +94,8 @@ export class ApiWorld implements AsyncDisposable {
       directConfig: database.config,
       log,
       expectedSeat: () => null,
+      secret: SECRET,
+      egressAllow: options.egressAllow ?? { names: [], networks: [] },
     });
     const runtimes: RuntimeInfo[] = [LANGGRAPH];
     const stopping = new AbortController();

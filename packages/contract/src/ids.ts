@@ -44,6 +44,8 @@ export const ID_PREFIX = {
   turn: "trn",
   request: "req",
   apiKey: "key",
+  webhook: "whk",
+  delivery: "dlv",
 } as const;
 
 /** Kinds of things that have an id of ours. */
@@ -62,6 +64,8 @@ interface IdTypes {
   readonly turn: TurnId;
   readonly request: RequestId;
   readonly apiKey: string;
+  readonly webhook: string;
+  readonly delivery: string;
 }
 
 const HEX_32 = /^[0-9a-f]{32}$/;

@@ -202,3 +202,28 @@ export {
   type Stop,
 } from "./http/operators.ts";
 export { waitSchema, type Wait } from "./http/wait.ts";
+export {
+  createWebhookSchema,
+  DELIVERY_STATES,
+  deliveryDetailSchema,
+  deliveryPageSchema,
+  deliverySchema,
+  rotateWebhookSchema,
+  updateWebhookSchema,
+  WEBHOOK_EVENTS,
+  webhookPageSchema,
+  webhookSchema,
+  webhookWithSecretSchema,
+  type CreateWebhook,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryDetail,
+  type DeliveryState,
+  type RotateWebhook,
+  type UpdateWebhook,
+  type Webhook,
+  type WebhookDisabledCause,
+  type WebhookEvent,
+  type WebhookState,
+  type WebhookWithSecret,
+} from "./http/webhooks.ts";

@@ -62,6 +62,14 @@ export type {
   ToolSettlement,
   TranscriptRow,
 } from "./ports/gate-record.ts";
+export type {
+  AttemptResult,
+  DeliveryRecord,
+  DeliverySender,
+  DueDelivery,
+  DueQuery,
+  SettledAttempt,
+} from "./ports/delivery-record.ts";
 export type { Handover, Reservation } from "./ports/handover.ts";
 export type { LiveChannel, LiveHearing, LiveSignal, LiveSubscription } from "./ports/live.ts";
 export type {
@@ -126,3 +134,4 @@ export { Presence, type PresenceOptions } from "./supervise/presence.ts";
 export type { Supervisor, SupervisorOptions, SupervisorPorts } from "./supervise/supervision.ts";
 export { createSupervisor } from "./supervise/supervisor.ts";
 export { createUpkeep, type Upkeep } from "./supervise/upkeep.ts";
+export { createDeliveries, type Deliveries, type DeliveryPorts } from "./webhooks/deliveries.ts";

@@ -335,6 +335,49 @@ create table signalbox.upkeep (
   singleton boolean not null default true,
   next_at timestamp with time zone not null default signalbox.clock()
 );
+create table signalbox.webhook (
+  id text not null,
+  tenant_id text not null,
+  url text not null,
+  description text not null,
+  events text[] not null,
+  secret bytea not null,
+  secret_key text not null,
+  previous_secret bytea,
+  previous_until timestamp with time zone,
+  failing_since timestamp with time zone,
+  disabled_at timestamp with time zone,
+  disabled_cause text,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  updated_at timestamp with time zone not null default signalbox.clock()
+);
+create table signalbox.webhook_attempt (
+  delivery_id text not null,
+  number integer not null,
+  tenant_id text not null,
+  started_at timestamp with time zone not null default signalbox.clock(),
+  duration_ms integer,
+  status integer,
+  error_code text,
+  response text
+);
+create table signalbox.webhook_delivery (
+  id text not null,
+  tenant_id text not null,
+  webhook_id text not null,
+  type text not null,
+  conversation_id text,
+  run_id text,
+  sequence bigint,
+  payload text not null,
+  state text not null default 'pending'::text,
+  attempt_count integer not null default 0,
+  attempt_base integer not null default 0,
+  next_at timestamp with time zone default signalbox.clock(),
+  begun boolean not null default false,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  finished_at timestamp with time zone
+);
 
 alter table signalbox.agent add constraint agent_name_taken UNIQUE (tenant_id, name);
 alter table signalbox.agent add constraint agent_of_tenant UNIQUE (tenant_id, id);
@@ -433,6 +476,19 @@ alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIM
 alter table signalbox.transcript_entry add constraint transcript_entry_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.upkeep add constraint upkeep_pkey PRIMARY KEY (singleton);
 alter table signalbox.upkeep add constraint upkeep_singleton_check CHECK (singleton);
+alter table signalbox.webhook add constraint webhook_disabled CHECK (((disabled_at IS NULL) = (disabled_cause IS NULL)));
+alter table signalbox.webhook add constraint webhook_disabled_cause_check CHECK ((disabled_cause = ANY (ARRAY['request'::text, 'failing'::text, 'gone'::text])));
+alter table signalbox.webhook add constraint webhook_pkey PRIMARY KEY (id);
+alter table signalbox.webhook add constraint webhook_previous CHECK (((previous_secret IS NULL) = (previous_until IS NULL)));
+alter table signalbox.webhook add constraint webhook_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.webhook_attempt add constraint webhook_attempt_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES signalbox.webhook_delivery(id) ON DELETE CASCADE;
+alter table signalbox.webhook_attempt add constraint webhook_attempt_pkey PRIMARY KEY (delivery_id, number);
+alter table signalbox.webhook_attempt add constraint webhook_attempt_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.webhook_delivery add constraint webhook_delivery_due CHECK (((state = 'pending'::text) = (next_at IS NOT NULL)));
+alter table signalbox.webhook_delivery add constraint webhook_delivery_finished CHECK (((state = 'pending'::text) = (finished_at IS NULL)));
+alter table signalbox.webhook_delivery add constraint webhook_delivery_pkey PRIMARY KEY (id);
+alter table signalbox.webhook_delivery add constraint webhook_delivery_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])));
+alter table signalbox.webhook_delivery add constraint webhook_delivery_tenant_id_check CHECK ((tenant_id <> ''::text));
 
 CREATE INDEX api_key_tenant ON signalbox.api_key USING btree (tenant_id, id);
 CREATE INDEX audit_pending_order ON signalbox.audit_pending USING btree (xid, id);
@@ -471,6 +527,12 @@ CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
+CREATE INDEX webhook_delivery_about ON signalbox.webhook_delivery USING btree (conversation_id) WHERE (conversation_id IS NOT NULL);
+CREATE INDEX webhook_delivery_age ON signalbox.webhook_delivery USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX webhook_delivery_due ON signalbox.webhook_delivery USING btree (webhook_id, next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX webhook_delivery_listed ON signalbox.webhook_delivery USING btree (webhook_id, id);
+CREATE INDEX webhook_tenant ON signalbox.webhook USING btree (tenant_id, id);
+CREATE INDEX webhook_wants ON signalbox.webhook USING btree (tenant_id) WHERE (disabled_at IS NULL);
 
 create type signalbox.gate_entry as (code text, slot signalbox.slot, run signalbox.run, stop_id text);
 
@@ -526,6 +588,12 @@ alter table signalbox.transcript_entry enable row level security;
 alter table signalbox.transcript_entry force row level security;
 alter table signalbox.upkeep enable row level security;
 alter table signalbox.upkeep force row level security;
+alter table signalbox.webhook enable row level security;
+alter table signalbox.webhook force row level security;
+alter table signalbox.webhook_attempt enable row level security;
+alter table signalbox.webhook_attempt force row level security;
+alter table signalbox.webhook_delivery enable row level security;
+alter table signalbox.webhook_delivery force row level security;
 
 create policy own_tenant on signalbox.agent for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.agent for all to signalbox_run using (true) with check (true);
@@ -576,6 +644,12 @@ create policy run_side on signalbox.tool_call for all to signalbox_run using (tr
 create policy own_tenant on signalbox.transcript_entry for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.transcript_entry for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.upkeep for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.webhook for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.webhook for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.webhook_attempt for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.webhook_attempt for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.webhook_delivery for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.webhook_delivery for all to signalbox_run using (true) with check (true);
 
 grant insert, select, update on signalbox.agent to signalbox_app;
 grant select on signalbox.agent to signalbox_run;
@@ -623,6 +697,12 @@ grant insert, select, update on signalbox.tool_call to signalbox_run;
 grant delete, select, update on signalbox.transcript_entry to signalbox_app;
 grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
 grant insert, select, update on signalbox.upkeep to signalbox_run;
+grant delete, insert, select, update on signalbox.webhook to signalbox_app;
+grant select, update on signalbox.webhook to signalbox_run;
+grant select on signalbox.webhook_attempt to signalbox_app;
+grant delete, insert, select, update on signalbox.webhook_attempt to signalbox_run;
+grant delete, insert, select, update on signalbox.webhook_delivery to signalbox_app;
+grant delete, insert, select, update on signalbox.webhook_delivery to signalbox_run;
 
 CREATE TRIGGER run_accepted BEFORE INSERT ON signalbox.run FOR EACH ROW EXECUTE FUNCTION signalbox.accept_run();
 CREATE TRIGGER run_ending BEFORE UPDATE OF state ON signalbox.run FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'cancelled'::text, 'failed'::text, 'rolled_back'::text])) AND (new.state IS DISTINCT FROM old.state))) EXECUTE FUNCTION signalbox.keep_ending();
@@ -1161,6 +1241,56 @@ begin
     and t.generation < p_run.generation and t.state = 'unknown' and t.effect in ('read', 'egress_read')
   returning t.* into v_call;
   return v_call;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_deliveries(p_key text, p_busy text[], p_limit integer, p_each integer, p_patience_ms bigint)
+ RETURNS TABLE(delivery_id text, webhook_id text, number integer, effort integer, url text, secret bytea, previous_secret bytea, type text, payload text)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz := signalbox.clock();
+  v_webhook record;
+  v_left integer := p_limit;
+  v_count integer;
+begin
+  for v_webhook in
+    -- From one webhook with something due to the next, so that a long line before one costs nothing.
+    with recursive due as (
+      (select d.webhook_id as id, d.next_at from signalbox.webhook_delivery d
+       where d.next_at is not null order by d.webhook_id, d.next_at limit 1)
+      union all
+      select next.webhook_id, next.next_at from due cross join lateral (
+        select d.webhook_id, d.next_at from signalbox.webhook_delivery d
+        where d.next_at is not null and d.webhook_id > due.id order by d.webhook_id, d.next_at limit 1) as next
+    )
+    select w.*, due.next_at from due join signalbox.webhook w on w.id = due.id
+    where due.next_at <= v_now and w.disabled_at is null and w.secret_key = p_key and w.id <> all (p_busy)
+    order by due.next_at
+  loop
+    return query
+      with taken as materialized (
+        select d.id from signalbox.webhook_delivery d
+        where d.webhook_id = v_webhook.id and d.next_at <= v_now
+        order by d.next_at
+        limit case when v_webhook.failing_since is null then least(p_each, v_left) else 1 end
+        for update skip locked
+      ), begun as (
+        update signalbox.webhook_delivery d
+        set attempt_count = d.attempt_count + 1, begun = true,
+            next_at = v_now + make_interval(secs => p_patience_ms / 1000.0)
+        from taken where d.id = taken.id
+        returning d.id, d.tenant_id, d.attempt_count, d.attempt_count - d.attempt_base as effort, d.type, d.payload
+      ), noted as (
+        insert into signalbox.webhook_attempt (delivery_id, number, tenant_id, started_at)
+        select b.id, b.attempt_count, b.tenant_id, v_now from begun b
+      )
+      select b.id, v_webhook.id, b.attempt_count, b.effort, v_webhook.url, v_webhook.secret,
+             case when v_webhook.previous_until > v_now then v_webhook.previous_secret end, b.type, b.payload
+      from begun b;
+    get diagnostics v_count = row_count;
+    v_left := v_left - v_count;
+    exit when v_left <= 0;
+  end loop;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.begin_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
@@ -1731,6 +1861,13 @@ begin
     'sequence', signalbox.newest(p_conversation));
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.delivery_payload(p_delivery text, p_type text, p_event signalbox.event)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+RETURN ((((((((((((((((((((((((((('{"id":'::text || signalbox.quoted(p_delivery)) || ',"type":'::text) || signalbox.quoted(p_type)) || ',"timestamp":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || ',"data":{"type":'::text) || signalbox.quoted((p_event).type)) || ',"itemId":'::text) || signalbox.quoted((p_event).item_id)) || ',"sequence":'::text) || (p_event).sequence) || ',"revision":'::text) || (p_event).revision) || ',"conversationId":'::text) || signalbox.quoted((p_event).conversation_id)) || ',"runId":'::text) || signalbox.quoted((p_event).run_id)) || ',"turnId":'::text) || signalbox.quoted((p_event).turn_id)) || ',"traceId":'::text) || signalbox.quoted((p_event).trace_id)) || ',"generation":'::text) || (p_event).generation) || ',"at":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || CASE WHEN (btrim((p_event).data, ' 
+	{}'::text) = ''::text) THEN '}'::text ELSE (','::text || substr(ltrim((p_event).data), 2)) END) || '}'::text)
+;
 CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
  RETURNS json
  LANGUAGE plpgsql
@@ -1738,6 +1875,23 @@ AS $function$
 begin
   return signalbox.in_earlier_words(
     signalbox.refuse_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest, p_code, p_reason));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.disable_webhook(p_webhook text, p_cause text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_tenant text;
+begin
+  update signalbox.webhook
+  set disabled_at = signalbox.clock(), disabled_cause = p_cause, updated_at = signalbox.clock()
+  where id = p_webhook and disabled_at is null
+  returning tenant_id into v_tenant;
+  if found then
+    perform signalbox.audit(v_tenant, 'webhook_disabled', null, null, null, null,
+      '{"cause":' || signalbox.quoted(p_cause) || ',"webhookId":' || signalbox.quoted(p_webhook) || '}');
+  end if;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.drop_tail(p_conversation text, p_generation bigint)
@@ -2048,7 +2202,9 @@ begin
     select r.id from signalbox.run r
     where r.conversation_id = p_conversation and (r.requested <> '{}' or r.granted <> '{}') limit v_left);
   get diagnostics v_gone = row_count;
-  return p_limit - v_left + v_gone;
+  v_left := v_left - v_gone;
+  v_left := v_left - signalbox.erase_deliveries(p_conversation, v_left);
+  return p_limit - v_left;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.erase_deleted(p_limit integer)
@@ -2073,6 +2229,31 @@ begin
     exit when v_left <= 0;
   end loop;
   return p_limit - v_left;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.erase_deliveries(p_conversation text, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_delivery record;
+  v_done integer := 0;
+begin
+  for v_delivery in
+    select d.id, d.type, d.sequence, d.run_id, d.payload from signalbox.webhook_delivery d
+    where d.conversation_id = p_conversation and right(d.payload, 15) <> '"erased":true}}' limit p_limit
+  loop
+    update signalbox.webhook_delivery
+    set payload = '{"id":' || signalbox.quoted(v_delivery.id) || ',"type":' || signalbox.quoted(v_delivery.type)
+      || ',"timestamp":' || signalbox.quoted(signalbox.rfc3339(created_at))
+      || ',"data":{"sequence":' || v_delivery.sequence || ',"conversationId":' || signalbox.quoted(p_conversation)
+      || ',"runId":' || signalbox.quoted(v_delivery.run_id) || ',"erased":true}}'
+    where id = v_delivery.id;
+    update signalbox.webhook_attempt set response = null
+    where delivery_id = v_delivery.id and response is not null;
+    v_done := v_done + 1;
+  end loop;
+  return v_done;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.event_head(p_tenant text, p_user text, p_conversation text)
@@ -2461,6 +2642,12 @@ AS $function$
 begin
   return exists (select from signalbox.hold h where h.run_id = p_run and h.state = 'open');
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.has_webhooks()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+RETURN (EXISTS (SELECT FROM signalbox.webhook w WHERE (w.disabled_at IS NULL)))
 ;
 CREATE OR REPLACE FUNCTION signalbox.history_before(p_run text, p_limit integer)
  RETURNS TABLE(role text, text text)
@@ -3046,6 +3233,27 @@ begin
   return null;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.owe_deliveries(p_event signalbox.event)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_type text := case p_event.type when 'tool.finished' then 'tool.unknown' else p_event.type end;
+  v_webhook text;
+  v_delivery text;
+begin
+  for v_webhook in
+    select w.id from signalbox.webhook w
+    where w.tenant_id = p_event.tenant_id and w.disabled_at is null and v_type = any (w.events)
+  loop
+    exit when p_event.type = 'tool.finished' and p_event.data::json ->> 'state' <> 'unknown';
+    v_delivery := signalbox.new_id('dlv');
+    insert into signalbox.webhook_delivery (id, tenant_id, webhook_id, type, conversation_id, run_id, sequence, payload)
+    values (v_delivery, p_event.tenant_id, v_webhook, v_type, p_event.conversation_id, p_event.run_id,
+            p_event.sequence, signalbox.delivery_payload(v_delivery, v_type, p_event));
+  end loop;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.past_messages(p_run text, p_limit integer)
  RETURNS TABLE(role text, text text, calls json)
  LANGUAGE sql
@@ -3152,6 +3360,29 @@ begin
   if v_denied then
     perform signalbox.note_tool_finished(p_run, v_call);
   end if;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.prune_deliveries(p_age_ms bigint, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_count integer;
+  v_done integer;
+begin
+  delete from signalbox.webhook_delivery d where d.id in (
+    select o.id from signalbox.webhook_delivery o
+    where o.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    order by o.finished_at limit p_limit
+    for update skip locked);
+  get diagnostics v_done = row_count;
+  delete from signalbox.webhook_delivery d where d.id in (
+    select o.id from signalbox.webhook_delivery o
+    where o.next_at is not null and not exists (select from signalbox.webhook w where w.id = o.webhook_id)
+    limit p_limit - v_done
+    for update skip locked);
+  get diagnostics v_count = row_count;
+  return v_done + v_count;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.prune_keys(p_age_ms bigint, p_limit integer)
@@ -3729,6 +3960,46 @@ begin
     select from unnest(p_conversations, p_generations) as held(conversation, generation)
     join signalbox.ownership o on o.conversation_id = held.conversation
     where o.generation < held.generation);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.settle_delivery(p_delivery text, p_number integer, p_verdict text, p_duration_ms integer, p_status integer, p_error text, p_response text, p_retry_ms bigint, p_failing_ms bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz := signalbox.clock();
+  v_delivery signalbox.webhook_delivery;
+  v_failing_since timestamptz;
+begin
+  select d.* into v_delivery from signalbox.webhook_delivery d where d.id = p_delivery for update;
+  if not found then
+    return false;
+  end if;
+  update signalbox.webhook_attempt
+  set duration_ms = p_duration_ms, status = p_status, error_code = p_error, response = p_response
+  where delivery_id = p_delivery and number = p_number;
+  if v_delivery.state <> 'pending' or (v_delivery.attempt_count <> p_number and p_verdict <> 'delivered') then
+    return false;
+  end if;
+  update signalbox.webhook_delivery
+  set begun = false,
+      attempt_base = attempt_base + case p_verdict when 'interrupted' then 1 else 0 end,
+      state = case when p_verdict = 'delivered' then 'delivered' when p_retry_ms is null then 'failed' else state end,
+      next_at = case when p_verdict <> 'delivered' then v_now + make_interval(secs => p_retry_ms / 1000.0) end,
+      finished_at = case when p_verdict = 'delivered' or p_retry_ms is null then v_now end
+  where id = p_delivery;
+  if p_verdict = 'delivered' then
+    update signalbox.webhook set failing_since = null where id = v_delivery.webhook_id and failing_since is not null;
+  elsif p_verdict <> 'interrupted' then
+    -- Written only when it changes: many deliveries of one webhook end at once.
+    update signalbox.webhook set failing_since = v_now where id = v_delivery.webhook_id and failing_since is null;
+    select w.failing_since into v_failing_since from signalbox.webhook w where w.id = v_delivery.webhook_id;
+    if p_verdict = 'gone' or (p_retry_ms is null
+         and v_failing_since <= v_now - make_interval(secs => p_failing_ms / 1000.0)) then
+      perform signalbox.disable_webhook(v_delivery.webhook_id, case p_verdict when 'gone' then 'gone' else 'failing' end);
+    end if;
+  end if;
+  return true;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
@@ -4395,6 +4666,7 @@ AS $function$
 declare
   v_sequence bigint;
   v_position xid8;
+  v_event signalbox.event;
 begin
   update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock(),
     last_position = greatest(last_position, pg_current_xact_id())
@@ -4403,7 +4675,13 @@ begin
   insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, trace_id,
                                generation, data, at, position)
   values (p_run.tenant_id, p_run.conversation_id, v_sequence, p_item, signalbox.revision(p_generation, p_step), p_type,
-          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock(), v_position);
+          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock(), v_position)
+  returning * into v_event;
+  -- What a tenant's own systems may be told of.
+  if p_type in ('run.suspended', 'run.resumed', 'run.finished', 'hold.opened', 'hold.decided', 'hold.expired',
+                'hold.withdrawn', 'tool.finished') then
+    perform signalbox.owe_deliveries(v_event);
+  end if;
   return v_sequence;
 end $function$
 ;

@@ -2,6 +2,7 @@
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
+import { WebhookQueries } from "../../../packages/server/src/store/queries/webhook-queries.ts";
 import { ACTOR, finishRun, newId, startedRun } from "./record-parts.ts";
 import { until, type RecordProcess, type RecordWorld } from "./record-world.ts";
 
@@ -13,6 +14,7 @@ export async function operatedStory(own: RecordWorld): Promise<void> {
   await commands(own, process);
   await adoption(own, process);
   await changes(own, process);
+  await webhooks(own, process);
 }
 
 async function begun(own: RecordWorld, process: RecordProcess) {
@@ -95,4 +97,16 @@ async function changes(own: RecordWorld, process: RecordProcess): Promise<void> 
   const change = { title: "Named" };
   await new ConversationQueries(process.tenants).change(viewer, conversationId, { change, actor: ACTOR });
   await own.rows("select signalbox.delete_conversation($1, null, $2, $3)", [TENANT, conversationId, actorText(ACTOR)]);
+}
+
+async function webhooks(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const queries = new WebhookQueries(process.tenants);
+  const named = { tenantId: TENANT, webhookId: newId("webhook"), actor: ACTOR };
+  const sealed = { secret: Buffer.from("sealed"), secretKey: "key" };
+  const definition = { url: "https://example.com/\u00e9", description: "", events: ["run.finished"], disabled: false };
+  await queries.create({ ...named, ...definition, ...sealed, countMax: 10 });
+  await queries.change({ ...named, description: "changed" });
+  await queries.rotate({ ...named, ...sealed, graceMs: 1_000 });
+  await own.rows("select signalbox.disable_webhook($1, 'gone')", [named.webhookId]);
+  await queries.remove(named);
 }

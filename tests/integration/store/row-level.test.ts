@@ -87,11 +87,19 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
     expiresInMs: null,
   });
   await own.rows("insert into signalbox.feed_horizon values ($1, '1', 'cnv_x', 1)", [tenantId]);
+  await own.rows(
+    `insert into signalbox.webhook (id, tenant_id, url, description, events, secret, secret_key)
+     values ($1, $2, 'https://example.com', '', array['run.finished'], '', 'k')`,
+    [newId("webhook"), tenantId],
+  );
   const stopId = newId("stop");
   const actor = { keyId: "key_1", user: null, roles: [], units: [] };
   const stop = { kind: "pause", scope: "tenant", subject: null, reason: null } as const;
   await process.operators.createStop({ tenantId, actor, stopId, ...stop });
   await finishRun(ownership);
+  await own.rows(
+    "insert into signalbox.webhook_attempt select id, 1, tenant_id from signalbox.webhook_delivery d where not exists (select from signalbox.webhook_attempt a where a.delivery_id = d.id)",
+  );
 }
 
 /** What a request may read of a table: a number of rows, or that it may not at all. */

@@ -79,6 +79,27 @@ export const LIMITS = {
   upkeepRowCount: 500,
   upkeepBatchCount: 200,
 
+  // What is owed to webhooks.
+  webhookCount: 50,
+  /** Attempts under way in one process, and to one webhook at once. */
+  deliveryParallelCount: 32,
+  deliveryEachCount: 8,
+  /** How often what is due is looked for when no bell rings, and how often at most. */
+  deliveryEveryMs: SECOND_MS,
+  deliveryGapMs: 100,
+  /** How long a receiver may take to answer … */
+  deliveryTimeoutMs: 15 * SECOND_MS,
+  /** … and when an attempt that was not noted is given up. */
+  deliveryPatienceMs: MINUTE_MS,
+  /** How much of an answer is kept. */
+  deliveryResponseBytes: 1 * KIB,
+  /** How long attempts that are under way may take when the process ends. */
+  deliveryGraceMs: 2 * SECOND_MS,
+  /** A webhook at which nothing arrived for this long is disabled when a delivery to it is given up. */
+  webhookFailingMs: 2 * DAY_MS,
+  /** How long deliveries that ended are kept. */
+  deliveryKeptMs: 30 * DAY_MS,
+
   // The record does not answer.
   recordRetryMs: 50,
   recordRetryCapMs: 2 * SECOND_MS,

@@ -22,4 +22,6 @@ export interface UpkeepRecord {
   pruneKeys(batch: Batch): Promise<number>;
   /** Slots that are bound to nothing. */
   pruneSlots(batch: Batch): Promise<number>;
+  /** Deliveries to webhooks that ended that long ago. */
+  pruneDeliveries(batch: Batch): Promise<number>;
 }

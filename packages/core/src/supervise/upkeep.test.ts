@@ -34,6 +34,7 @@ function recordOf(rows: { expireEvents?: number; emptyParts?: number; pruneKeys?
     expireEvents: ({ ageMs, limit }) => take("expireEvents", limit, ageMs),
     pruneKeys: ({ ageMs, limit }) => take("pruneKeys", limit, ageMs),
     pruneSlots: ({ ageMs, limit }) => take("pruneSlots", limit, ageMs),
+    pruneDeliveries: ({ ageMs, limit }) => take("pruneDeliveries", limit, ageMs),
   };
   return { record, asked, left, again: () => (turns += 1) };
 }
@@ -53,6 +54,7 @@ describe("the upkeep", () => {
       { what: "pruneTranscripts", ageMs: null },
       { what: "pruneKeys", ageMs: LIMITS.idempotencyKeyMs },
       { what: "pruneSlots", ageMs: LIMITS.unusedSlotMs },
+      { what: "pruneDeliveries", ageMs: LIMITS.deliveryKeptMs },
     ]);
     await time.until(Promise.resolve(upkeep[Symbol.asyncDispose]()));
   });
@@ -63,10 +65,10 @@ describe("the upkeep", () => {
     const upkeep = createUpkeep({ ...time, record }, { eventRetentionMs: DAYS_30_MS });
     upkeep.start();
     await time.pass(LIMITS.upkeepEveryMs * 3);
-    expect(asked).toHaveLength(6);
+    expect(asked).toHaveLength(7);
     again();
     await time.pass(LIMITS.upkeepEveryMs);
-    expect(asked).toHaveLength(12);
+    expect(asked).toHaveLength(14);
     await time.until(Promise.resolve(upkeep[Symbol.asyncDispose]()));
   });
 
@@ -77,7 +79,7 @@ describe("the upkeep", () => {
     upkeep.start();
     await time.pass(1_000);
     expect(asked.filter(({ what }) => what === "emptyParts")).toHaveLength(LIMITS.upkeepBatchCount);
-    expect(asked.at(-1)).toMatchObject({ what: "pruneSlots" });
+    expect(asked.at(-1)).toMatchObject({ what: "pruneDeliveries" });
     await time.until(Promise.resolve(upkeep[Symbol.asyncDispose]()));
   });
 

@@ -23,7 +23,14 @@ export interface Upkeep extends AsyncDisposable {
 export function createUpkeep(ports: UpkeepPorts, options: UpkeepOptions): Upkeep {
   const { eventRetentionMs, limits = LIMITS } = options;
   const { record } = ports;
-  const { upkeepRowCount: limit, upkeepBatchCount, upkeepEveryMs, idempotencyKeyMs, unusedSlotMs } = limits;
+  const {
+    upkeepRowCount: limit,
+    upkeepBatchCount,
+    upkeepEveryMs,
+    idempotencyKeyMs,
+    unusedSlotMs,
+    deliveryKeptMs,
+  } = limits;
   let loop: Loop | null = null;
   let stopped = false;
   const jobs: readonly (() => Promise<number>)[] = [
@@ -33,6 +40,7 @@ export function createUpkeep(ports: UpkeepPorts, options: UpkeepOptions): Upkeep
     () => record.pruneTranscripts(limit),
     () => record.pruneKeys({ ageMs: idempotencyKeyMs, limit }),
     () => record.pruneSlots({ ageMs: unusedSlotMs, limit }),
+    () => record.pruneDeliveries({ ageMs: deliveryKeptMs, limit }),
   ];
   const pass = async (): Promise<number> => {
     if (!(await record.begin(upkeepEveryMs))) return upkeepEveryMs;

@@ -14,12 +14,21 @@ language sql volatile parallel safe
 return p_prefix || '_' || lpad(to_hex(signalbox.unix_ms(signalbox.clock())), 12, '0') || '7'
   || substr(replace(gen_random_uuid()::text, '-', ''), 14);
 
+-- What follows from an event for whoever wants to be told of it; its tables come later, and a release that is at work
+-- meanwhile must find it.
+create function signalbox.owe_deliveries(p_event signalbox.event) returns void
+language plpgsql as $$
+begin
+  return;
+end $$;
+
 create or replace function signalbox.write_event(p_run signalbox.run, p_generation bigint, p_step integer, p_item text,
                                                  p_type text, p_data json) returns bigint
 language plpgsql as $$
 declare
   v_sequence bigint;
   v_position xid8;
+  v_event signalbox.event;
 begin
   update signalbox.conversation set last_sequence = last_sequence + 1, updated_at = signalbox.clock(),
     last_position = greatest(last_position, pg_current_xact_id())
@@ -28,7 +37,13 @@ begin
   insert into signalbox.event (tenant_id, conversation_id, sequence, item_id, revision, type, run_id, trace_id,
                                generation, data, at, position)
   values (p_run.tenant_id, p_run.conversation_id, v_sequence, p_item, signalbox.revision(p_generation, p_step), p_type,
-          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock(), v_position);
+          p_run.id, p_run.trace_id, p_generation, p_data, signalbox.clock(), v_position)
+  returning * into v_event;
+  -- What a tenant's own systems may be told of.
+  if p_type in ('run.suspended', 'run.resumed', 'run.finished', 'hold.opened', 'hold.decided', 'hold.expired',
+                'hold.withdrawn', 'tool.finished') then
+    perform signalbox.owe_deliveries(v_event);
+  end if;
   return v_sequence;
 end $$;
 

@@ -277,7 +277,9 @@ begin
     select r.id from signalbox.run r
     where r.conversation_id = p_conversation and (r.requested <> '{}' or r.granted <> '{}') limit v_left);
   get diagnostics v_gone = row_count;
-  return p_limit - v_left + v_gone;
+  v_left := v_left - v_gone;
+  v_left := v_left - signalbox.erase_deliveries(p_conversation, v_left);
+  return p_limit - v_left;
 end $$;
 
 -- Goes on with deletions: tombstones that had to wait, and at most `p_limit` rows of what was said. Conversations that

@@ -9,6 +9,7 @@ import { operatorRoutes } from "./routes/operators.ts";
 import { platformRoutes } from "./routes/platform.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { stopRoutes } from "./routes/stops.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import type { ApiServices } from "./services.ts";
 
 export function apiRoutes(services: ApiServices): readonly Route[] {
@@ -22,5 +23,6 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...holdRoutes(services),
     ...operatorRoutes(services),
     ...stopRoutes(services),
+    ...webhookRoutes(services),
   ];
 }

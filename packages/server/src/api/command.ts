@@ -9,6 +9,7 @@ import { postKey, replay } from "./idempotency.ts";
 import type { OperatorView } from "./operator-record.ts";
 import { route, type Answer, type Output, type Route, type RouteCall } from "./route.ts";
 import type { ApiServices } from "./services.ts";
+import type { WebhookDesk } from "./webhook-desk.ts";
 
 /** What such a POST may do, and what it reads for its answer. */
 export interface CommandDesk
@@ -16,6 +17,7 @@ export interface CommandDesk
   /** A pause or stop, also one that was lifted. */
   readonly standing: OperatorView["stop"];
   readonly cancel: AdmissionFlow["cancel"];
+  readonly webhooks: WebhookDesk;
 }
 
 export interface CommandRecord {
@@ -34,11 +36,13 @@ interface Command<Body extends z.ZodType | null> extends Pick<Route, Kept> {
   readonly body: Body;
   /** Address of what was made, by its id; left out where nothing is made. */
   readonly addressOf?: (id: string) => string;
+  /** What is kept of an answer for a replay, where some of it is to be shown only once. */
+  readonly kept?: (body: object) => object;
   readonly act: (desk: CommandDesk, call: RouteCall<Output<Body>, null>) => Promise<Answer>;
 }
 
 export function command<Body extends z.ZodType | null>(services: ApiServices, definition: Command<Body>): Route {
-  const { act, addressOf, ...shown } = definition;
+  const { act, addressOf, kept = (body) => body, ...shown } = definition;
   return route<Body, null>({
     ...shown,
     method: "POST",
@@ -53,7 +57,11 @@ export function command<Body extends z.ZodType | null>(services: ApiServices, de
         digest: services.digest,
       });
       if (key === null) return locate(await act(services.commands.desk, call), addressOf);
-      const once = { ...key, answer: ({ status, body }: Answer) => ({ status, body: JSON.stringify(body) }) };
+      const answer = ({ status, body }: Answer) => ({
+        status,
+        body: JSON.stringify(typeof body === "object" && body !== null ? kept(body) : body),
+      });
+      const once = { ...key, answer };
       const recorded = await services.commands.once(call.caller.scope, once, (desk) => act(desk, call));
       return recorded.kind === "replayed" ? replay(recorded, addressOf) : locate(recorded.value, addressOf);
     },

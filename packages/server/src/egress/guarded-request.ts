@@ -10,12 +10,15 @@ import type { EgressPolicy } from "./egress-policy.ts";
 import { guardedLookup, systemResolver, type Resolver } from "./guarded-lookup.ts";
 import { checkUrl, refused } from "./url-guard.ts";
 
+/** How long a body is waited for once its head has come: what counts is said by then. */
+const BODY_MS = 2_000;
+
 export interface GuardedRequest {
   readonly url: string;
   readonly method: "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** From the first packet to the last byte that is taken. */
+  /** From the first packet to the head of the answer. */
   readonly timeoutMs: number;
   /** How much of the answer's body is taken. */
   readonly bodyBytes: number;
@@ -76,7 +79,7 @@ async function exchange(
   open: (signal: AbortSignal) => ClientRequest,
 ): Promise<GuardedAnswer> {
   const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(new AnswerTimeout()), outgoing.timeoutMs);
+  let timer = setTimeout(() => ending.abort(new AnswerTimeout()), outgoing.timeoutMs);
   const onAbort = (): void => ending.abort(outgoing.signal.reason);
   if (outgoing.signal.aborted) onAbort();
   outgoing.signal.addEventListener("abort", onAbort, { once: true });
@@ -89,6 +92,8 @@ async function exchange(
     request.end(outgoing.body);
     const message = await answered;
     const { statusCode = 0, headers } = message;
+    clearTimeout(timer);
+    timer = setTimeout(() => ending.abort(), BODY_MS);
     const body = await firstBytes(message, outgoing.bodyBytes);
     request.destroy();
     return { status: statusCode, headers, body };

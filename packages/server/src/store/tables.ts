@@ -199,6 +199,52 @@ export interface ToolTable {
   readonly listed_at: Generated<Date>;
 }
 
+export interface WebhookTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly url: string;
+  readonly description: string;
+  readonly events: readonly string[];
+  readonly secret: Buffer;
+  readonly secret_key: string;
+  readonly previous_secret: SetLater<Buffer | null>;
+  readonly previous_until: SetLater<Date | null>;
+  readonly failing_since: SetLater<Date | null>;
+  readonly disabled_at: Date | null;
+  readonly disabled_cause: string | null;
+  readonly created_at: GivenByDatabase<Date>;
+  readonly updated_at: ColumnType<Date, never, Date>;
+}
+
+export interface WebhookDeliveryTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly webhook_id: string;
+  readonly type: string;
+  readonly conversation_id: string | null;
+  readonly run_id: string | null;
+  readonly sequence: number | null;
+  readonly payload: string;
+  readonly state: Generated<string>;
+  readonly attempt_count: GivenByDatabase<number>;
+  readonly attempt_base: SetLater<number>;
+  readonly next_at: SetLater<Date | null>;
+  readonly begun: SetLater<boolean>;
+  readonly created_at: GivenByDatabase<Date>;
+  readonly finished_at: SetLater<Date | null>;
+}
+
+export interface WebhookAttemptTable {
+  readonly delivery_id: string;
+  readonly number: number;
+  readonly tenant_id: string;
+  readonly started_at: GivenByDatabase<Date>;
+  readonly duration_ms: GivenByDatabase<number | null>;
+  readonly status: GivenByDatabase<number | null>;
+  readonly error_code: GivenByDatabase<string | null>;
+  readonly response: GivenByDatabase<string | null>;
+}
+
 export interface Tables {
   readonly "signalbox.api_key": ApiKeyTable;
   readonly "signalbox.agent": AgentTable;
@@ -212,4 +258,7 @@ export interface Tables {
   readonly "signalbox.stop": StopTable;
   readonly "signalbox.idempotency": IdempotencyTable;
   readonly "signalbox.tool": ToolTable;
+  readonly "signalbox.webhook": WebhookTable;
+  readonly "signalbox.webhook_delivery": WebhookDeliveryTable;
+  readonly "signalbox.webhook_attempt": WebhookAttemptTable;
 }

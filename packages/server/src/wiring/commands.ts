@@ -16,6 +16,7 @@ import { within, type Tenants } from "../store/tenant-database.ts";
 import { runOf } from "./api-shapes.ts";
 import { createOperatorView } from "./operator-view.ts";
 import { present } from "./present.ts";
+import { createWebhookDesk, type WebhookDeskParts } from "./webhook-desk.ts";
 
 type Bells = Pick<LiveChannel, "ring" | "ringGates" | "ringSupervisors">;
 
@@ -27,6 +28,7 @@ export interface CommandParts {
   readonly sweeps: Queryable;
   readonly live: Bells;
   readonly log: Log;
+  readonly webhooks: Omit<WebhookDeskParts, "tenants">;
 }
 
 /** Where a desk reads and writes, and who hears of it. */
@@ -35,6 +37,7 @@ interface Place {
   readonly tenants: Tenants;
   readonly record: OperatorRecord;
   readonly live: Bells;
+  readonly webhooks: CommandParts["webhooks"];
 }
 
 export function createCommands(parts: CommandParts): CommandRecord {
@@ -53,7 +56,8 @@ export function createCommands(parts: CommandParts): CommandRecord {
             const { live } = later;
             const inner = createOperatorRecord({ ...parts, requests: inside, live });
             const record = { ...inner, carryOut: async () => later.carryOut() };
-            return await act(deskAt({ requests: inside, tenants: inside, record, live }));
+            const { webhooks } = parts;
+            return await act(deskAt({ requests: inside, tenants: inside, record, live, webhooks }));
           } catch (thrown) {
             if (!isRefusal(thrown)) throw thrown;
             refusal = thrown;
@@ -70,7 +74,7 @@ export function createCommands(parts: CommandParts): CommandRecord {
   };
 }
 
-function deskAt({ requests, tenants, record, live }: Place): CommandDesk {
+function deskAt({ requests, tenants, record, live, webhooks }: Place): CommandDesk {
   const view = createOperatorView(new OperatorQueries(tenants));
   const runs = new RunQueries(tenants);
   return {
@@ -79,6 +83,7 @@ function deskAt({ requests, tenants, record, live }: Place): CommandDesk {
     standing: (scope, id) => view.stop(scope, id),
     stops: (scope, query) => view.stops(scope, query),
     cancel: createCancel({ record: createCancelRecord({ database: requests, live }), live }),
+    webhooks: createWebhookDesk({ ...webhooks, tenants }),
     run: async (scope, id) => runOf(present(await runs.find(scope, id))),
   };
 }

@@ -23,6 +23,7 @@ import { Offers } from "./offers.ts";
 import { portProblem } from "./port-problem.ts";
 import { unreadinessOf } from "./readiness.ts";
 import { startUpkeep } from "./upkeep.ts";
+import { startDeliveries } from "./webhooks.ts";
 import { openRecord, type PlatformRecord, type RecordOptions } from "./record.ts";
 
 export interface PlatformOptions {
@@ -63,7 +64,7 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   }
   const expectedSeat = runSide.workers?.expectedSeat.bind(runSide.workers) ?? (() => null);
   const record = starting.use(
-    openRecord({ config: database.pgConfig, directConfig, log, expectedSeat, ...witnessOf(config, database) }),
+    openRecord({ ...recordPlaces(config, database), directConfig, log, expectedSeat, secret }),
   );
   runSide.judge = (held) => record.processes.judgeSessions(held);
   const incarnation = await startPresence({ config, record, log, runSide, starting });
@@ -175,6 +176,9 @@ async function startPresence(parts: PresenceParts): Promise<() => number | null>
     starting.use(supervisor);
     await supervisor.start();
     starting.use(startUpkeep(record, { log, retentionDays: config.retentionDays }));
+    const { deliveries, sealer } = record;
+    const onRung = record.live.onRung.bind(record.live);
+    starting.use(startDeliveries({ deliveries, sealer, egressAllow: config.egressAllow, onRung, log }));
     return () => supervisor.process();
   }
   if (!config.roles.includes("gates")) return () => null;
@@ -207,7 +211,11 @@ async function startApi(parts: ApiParts, starting: EndingStack): Promise<string>
   });
 }
 
-/** Only an embedded store lies where this process can look. */
-function witnessOf(config: ServerConfig, database: Database): Pick<RecordOptions, "witness"> {
-  return database.kind === "embedded" ? { witness: embeddedWitness(config.dataDir) } : {};
+function recordPlaces(
+  { dataDir, egressAllow }: ServerConfig,
+  { kind, pgConfig }: Database,
+): Pick<RecordOptions, "config" | "egressAllow" | "witness"> {
+  const places = { config: pgConfig, egressAllow };
+  // Only an embedded store lies where this process can look.
+  return kind === "embedded" ? { ...places, witness: embeddedWitness(dataDir) } : places;
 }

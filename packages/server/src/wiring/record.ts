@@ -1,10 +1,20 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
-import type { AdmissionRecord, GateRecord, HoldRecord, Log, OwnershipRecord, UpkeepRecord } from "@signalbox/core";
+import {
+  LIMITS,
+  type AdmissionRecord,
+  type DeliveryRecord,
+  type GateRecord,
+  type HoldRecord,
+  type Log,
+  type OwnershipRecord,
+  type UpkeepRecord,
+} from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
 import { PostgresLiveChannel } from "../channels/live/live-channel.ts";
 import { createTranscriptRecord } from "../channels/transcript/transcript-record.ts";
 import { createAdmissionRecord, type ExpectedSeat } from "../channels/truth/admission-record.ts";
 import { createDeletionRecord, type DeletionRecord } from "../channels/truth/deletion-record.ts";
+import { createDeliveryRecord } from "../channels/truth/delivery-record.ts";
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
@@ -12,6 +22,7 @@ import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
 import { createOfferRecord, type OfferRecord } from "../channels/truth/offer-record.ts";
 import { PostgresProcessRecord, type StoreWitness } from "../channels/truth/process-record.ts";
 import type { PgConfig } from "../database/connection.ts";
+import { EgressPolicy, type EgressAllowance } from "../egress/egress-policy.ts";
 import { BoundSlots, type BoundSnapshot } from "../store/bound-slots.ts";
 import { connectDirectly, StorePools } from "../store/pools.ts";
 import { AgentQueries } from "../store/queries/agent-queries.ts";
@@ -31,6 +42,7 @@ import { RUN_ROLE } from "../store/roles.ts";
 import { SnapshotCache } from "../store/snapshot-cache.ts";
 import { TenantDatabase } from "../store/tenant-database.ts";
 import { systemClock } from "../system/ports.ts";
+import { createSealer, type Sealer } from "../tenancy/sealer.ts";
 import type { CommandRecord } from "../api/command.ts";
 import type { Queries } from "./api-record.ts";
 import { createCommands } from "./commands.ts";
@@ -47,6 +59,10 @@ export interface RecordOptions {
   readonly witness?: StoreWitness;
   /** The seat a run that is admitted here will most likely get. */
   readonly expectedSeat: (conversationId: string, runtime: string) => ExpectedSeat | null;
+  /** Seals what the record keeps of other systems' secrets. */
+  readonly secret: string;
+  /** What addresses that tenants give may reach besides the public network. */
+  readonly egressAllow: EgressAllowance;
 }
 
 export interface PlatformRecord extends AsyncDisposable {
@@ -56,6 +72,9 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly upkeep: UpkeepRecord;
   readonly gates: GateRecord & HoldRecord;
   readonly commands: CommandRecord;
+  readonly deliveries: DeliveryRecord;
+  /** Of webhooks. */
+  readonly sealer: Sealer;
   readonly operatorQueries: OperatorQueries;
   readonly offers: OfferRecord;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
@@ -69,11 +88,9 @@ export interface PlatformRecord extends AsyncDisposable {
 export function openRecord(options: RecordOptions): PlatformRecord {
   const { config, directConfig, log } = options;
   const stack = new EndingStack();
-  const pools = stack.use(
-    new StorePools(config, {
-      onConnectionLost: (error) => log.warn("a database connection was lost", { reason: error.message }),
-    }),
-  );
+  const onConnectionLost = ({ message }: Error): void =>
+    log.warn("a database connection was lost", { reason: message });
+  const pools = stack.use(new StorePools(config, { onConnectionLost }));
   const bus = new LiveBus();
   stack.defer(() => bus.close());
   const connect = (name: string) =>
@@ -82,6 +99,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     new PostgresLiveChannel({ bus, connect: () => connect("doorbells"), database: pools.run, log }),
   );
   const tenants = new TenantDatabase(pools.app);
+  const webhooks = { sealer: createSealer(options.secret, "webhooks"), policy: new EgressPolicy(options.egressAllow) };
   const snapshots = new SnapshotCache(pools.run);
   const slots = new BoundSlots();
   const events = stack.use(new GroupCommit({ database: pools.run, live, log }));
@@ -113,7 +131,8 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       transcript: createTranscriptRecord(pools.run),
     }),
     upkeep: createUpkeepRecord(pools.run),
-    commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log }),
+    commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log, webhooks }),
+    ...deliveriesOf(pools, webhooks.sealer),
     operatorQueries: new OperatorQueries(tenants),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
@@ -124,6 +143,12 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     },
     [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose](),
   };
+}
+
+function deliveriesOf(pools: StorePools, sealer: Sealer): Pick<PlatformRecord, "deliveries" | "sealer"> {
+  const { keyId } = sealer;
+  const deliveries = createDeliveryRecord({ database: pools.run, keyId, failingMs: LIMITS.webhookFailingMs });
+  return { deliveries, sealer };
 }
 
 function queriesOf(

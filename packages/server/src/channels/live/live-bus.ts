@@ -11,6 +11,7 @@ const SIGNALS = 1_024;
 export class LiveBus implements LiveChannel, LiveHearing {
   readonly #readers = new Map<string, Set<Reader>>();
   readonly #supervisors = new Set<() => void>();
+  readonly #everywhere = new Set<() => void>();
   readonly #gates = new Set<(conversationId: string | null) => void>();
   readonly #signalLimit: number;
 
@@ -36,6 +37,12 @@ export class LiveBus implements LiveChannel, LiveHearing {
     return () => this.#supervisors.delete(listener);
   }
 
+  /** Whenever some log grew. */
+  onRung(listener: () => void): () => void {
+    this.#everywhere.add(listener);
+    return () => this.#everywhere.delete(listener);
+  }
+
   onGatesRung(listener: (conversationId: string | null) => void): () => void {
     this.#gates.add(listener);
     return () => this.#gates.delete(listener);
@@ -51,6 +58,7 @@ export class LiveBus implements LiveChannel, LiveHearing {
 
   ring(conversationId: string, sequence: number): void {
     this.#readers.get(conversationId)?.forEach((reader) => reader.ring(sequence));
+    this.#everywhere.forEach((listener) => listener());
   }
 
   /** Something else than a new event: whoever reads this conversation looks again. */

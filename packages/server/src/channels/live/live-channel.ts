@@ -87,6 +87,10 @@ export class PostgresLiveChannel implements LiveChannel, LiveHearing, AsyncDispo
     return this.#options.bus.onSupervisorsRung(listener);
   }
 
+  onRung(listener: () => void): () => void {
+    return this.#options.bus.onRung(listener);
+  }
+
   onGatesRung(listener: (conversationId: string | null) => void): () => void {
     return this.#options.bus.onGatesRung(listener);
   }

@@ -6,6 +6,7 @@ import {
   EMPTY_PARTS,
   ERASE_DELETED,
   EXPIRE_EVENTS,
+  PRUNE_DELIVERIES,
   PRUNE_KEYS,
   PRUNE_SLOTS,
   PRUNE_TRANSCRIPTS,
@@ -20,6 +21,7 @@ export function createUpkeepRecord(database: Queryable): UpkeepRecord {
     pruneTranscripts: (limit) => askRecord<number>(database, PRUNE_TRANSCRIPTS, [limit]),
     expireEvents: ({ ageMs, limit }) => askRecord<number>(database, EXPIRE_EVENTS, [ageMs, limit]),
     pruneKeys: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_KEYS, [ageMs, limit]),
+    pruneDeliveries: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_DELIVERIES, [ageMs, limit]),
     pruneSlots: ({ ageMs, limit }) => askRecord<number>(database, PRUNE_SLOTS, [ageMs, limit]),
   };
 }

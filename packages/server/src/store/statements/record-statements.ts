@@ -53,6 +53,7 @@ export const EMPTY_PARTS = call("empty_parts", 1);
 export const EXPIRE_EVENTS = call("expire_events", 2);
 export const PRUNE_KEYS = call("prune_keys", 2);
 export const PRUNE_SLOTS = call("prune_slots", 2);
+export const PRUNE_DELIVERIES = call("prune_deliveries", 2);
 export const PRUNE_TRANSCRIPTS = call("prune_transcripts", 1);
 export const END_ABANDONED = {
   name: "end_abandoned",
