@@ -268,6 +268,7 @@ it("pins the prefixes of ids and the room of a generation", () => {
     hold: "hld",
     stop: "stp",
     toolCall: "tc",
+    gatewayCall: "gtc",
     modelCall: "mc",
     turn: "trn",
     request: "req",

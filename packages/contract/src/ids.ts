@@ -21,6 +21,8 @@ export type HoldId = Branded<"HoldId">;
 export type StopId = Branded<"StopId">;
 /** Names a row of the tool ledger: `tc_…`. Not the provider's tool-use id, which is only unique within a run. */
 export type ToolCallId = Branded<"ToolCallId">;
+/** Names a row of the ledger of calls that clients of the gateway make without a run: `gtc_…`. */
+export type GatewayCallId = Branded<"GatewayCallId">;
 /** Names one call at the model gate: `mc_…`. */
 export type ModelCallId = Branded<"ModelCallId">;
 /** Names one attempt to perform a turn: `trn_…`. */
@@ -40,6 +42,7 @@ export const ID_PREFIX = {
   hold: "hld",
   stop: "stp",
   toolCall: "tc",
+  gatewayCall: "gtc",
   modelCall: "mc",
   turn: "trn",
   request: "req",
@@ -60,6 +63,7 @@ interface IdTypes {
   readonly hold: HoldId;
   readonly stop: StopId;
   readonly toolCall: ToolCallId;
+  readonly gatewayCall: GatewayCallId;
   readonly modelCall: ModelCallId;
   readonly turn: TurnId;
   readonly request: RequestId;

@@ -6,6 +6,7 @@ export {
   uuidV7Bytes,
   type AgentId,
   type ConversationId,
+  type GatewayCallId,
   type HoldId,
   type IdKind,
   type ItemId,

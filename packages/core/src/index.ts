@@ -6,6 +6,7 @@ export { auditBytes, type AuditEntry } from "./audit/entry.ts";
 export { createItemFold, type FoldedItem, type ItemFold } from "./events/fold.ts";
 export { createPendingRows, type PartDelta, type PendingRows } from "./events/pending-rows.ts";
 export { createRevisionStamps, generationOf, type RevisionStamps } from "./events/revision.ts";
+export { judgeClientCall, type ClientCallFacts } from "./gates/client-call.ts";
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
 export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
@@ -70,6 +71,7 @@ export type {
   DueQuery,
   SettledAttempt,
 } from "./ports/delivery-record.ts";
+export type { GatewayDenial, GatewayIntent, GatewayRecord, GatewaySettlement } from "./ports/gateway-record.ts";
 export type { Handover, Reservation } from "./ports/handover.ts";
 export type { LiveChannel, LiveHearing, LiveSignal, LiveSubscription } from "./ports/live.ts";
 export type {

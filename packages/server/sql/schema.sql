@@ -96,6 +96,28 @@ create table signalbox.feed_horizon (
   conversation_id text not null,
   sequence bigint not null
 );
+create table signalbox.gateway_call (
+  id text not null,
+  tenant_id text not null,
+  actor text not null,
+  endpoint text not null,
+  server text not null,
+  tool text not null,
+  effect text not null,
+  definition_hash text,
+  arguments text not null,
+  arguments_digest text not null,
+  state text not null,
+  process integer,
+  denial text,
+  error_code text,
+  result text,
+  result_summary text,
+  late_result text,
+  trace_id text,
+  started_at timestamp with time zone not null,
+  finished_at timestamp with time zone
+) with (fillfactor=70);
 create table signalbox.hold (
   id text not null,
   tenant_id text not null,
@@ -407,6 +429,12 @@ alter table signalbox.event add constraint event_sequence_check CHECK ((sequence
 alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.feed_horizon add constraint feed_horizon_pkey PRIMARY KEY (tenant_id);
 alter table signalbox.feed_horizon add constraint feed_horizon_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.gateway_call add constraint gateway_call_closed CHECK (((state = 'executing'::text) = (finished_at IS NULL)));
+alter table signalbox.gateway_call add constraint gateway_call_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
+alter table signalbox.gateway_call add constraint gateway_call_executing CHECK (((state <> 'executing'::text) OR (process IS NOT NULL)));
+alter table signalbox.gateway_call add constraint gateway_call_pkey PRIMARY KEY (id);
+alter table signalbox.gateway_call add constraint gateway_call_state_check CHECK ((state = ANY (ARRAY['executing'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'denied'::text])));
+alter table signalbox.gateway_call add constraint gateway_call_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.hold add constraint hold_closed CHECK (((state = 'open'::text) = (decided_at IS NULL)));
 alter table signalbox.hold add constraint hold_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.hold add constraint hold_decided CHECK (((state = 'decided'::text) = (decision IS NOT NULL)));
@@ -500,6 +528,9 @@ CREATE INDEX conversation_participant ON signalbox.conversation USING btree (ten
 CREATE INDEX conversation_search ON signalbox.conversation USING gin (signalbox.search_vector(tenant_id, title)) WHERE (title IS NOT NULL);
 CREATE INDEX event_feed ON signalbox.event USING btree (tenant_id, "position", conversation_id, sequence) WHERE (type <> ALL (ARRAY['text.delta'::text, 'thinking.delta'::text]));
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
+CREATE INDEX gateway_call_age ON signalbox.gateway_call USING btree (finished_at);
+CREATE INDEX gateway_call_process ON signalbox.gateway_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX gateway_call_tenant ON signalbox.gateway_call USING btree (tenant_id, id);
 CREATE INDEX hold_by_conversation ON signalbox.hold USING btree (conversation_id);
 CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
 CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
@@ -554,6 +585,8 @@ alter table signalbox.event enable row level security;
 alter table signalbox.event force row level security;
 alter table signalbox.feed_horizon enable row level security;
 alter table signalbox.feed_horizon force row level security;
+alter table signalbox.gateway_call enable row level security;
+alter table signalbox.gateway_call force row level security;
 alter table signalbox.hold enable row level security;
 alter table signalbox.hold force row level security;
 alter table signalbox.idempotency enable row level security;
@@ -613,6 +646,8 @@ create policy own_tenant on signalbox.event for all to signalbox_app using ((ten
 create policy run_side on signalbox.event for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.feed_horizon for select to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.feed_horizon for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.gateway_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.gateway_call for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.hold for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.hold for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.idempotency for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
@@ -667,6 +702,8 @@ grant insert, select on signalbox.event to signalbox_app;
 grant delete, insert, select on signalbox.event to signalbox_run;
 grant select on signalbox.feed_horizon to signalbox_app;
 grant insert, select, update on signalbox.feed_horizon to signalbox_run;
+grant select on signalbox.gateway_call to signalbox_app;
+grant delete, insert, select, update on signalbox.gateway_call to signalbox_run;
 grant insert, select, update on signalbox.hold to signalbox_app;
 grant insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
@@ -1291,6 +1328,32 @@ begin
     v_left := v_left - v_count;
     exit when v_left <= 0;
   end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_gateway_call(p_call text, p_tenant text, p_actor text, p_process integer, p_endpoint text, p_server text, p_tool text, p_effect text, p_definition_hash text, p_arguments text, p_digest text, p_trace text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_stop signalbox.stop := signalbox.stop_over(p_tenant, null, null, null);
+begin
+  if not signalbox.process_lives(p_process) then
+    return json_build_object('code', 'database_unavailable', 'detail', 'This gate has lost its presence in the record.');
+  elsif v_stop.id is not null then
+    return json_build_object('code', 'operator_stopped');
+  end if;
+  insert into signalbox.gateway_call (id, tenant_id, actor, endpoint, server, tool, effect, definition_hash, arguments,
+                                      arguments_digest, state, process, trace_id, started_at)
+  values (p_call, p_tenant, p_actor, p_endpoint, p_server, p_tool, p_effect, p_definition_hash, p_arguments, p_digest,
+          'executing', p_process, p_trace, signalbox.clock());
+  perform signalbox.audit(p_tenant, 'tool_called', p_actor, null, null, null,
+    '{"argumentsDigest":' || signalbox.quoted(p_digest)
+    || ',"definitionHash":' || signalbox.quoted(p_definition_hash)
+    || ',"effect":' || signalbox.quoted(p_effect)
+    || ',"endpoint":' || signalbox.quoted(p_endpoint)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call)
+    || ',"name":' || signalbox.quoted(p_server || '/' || p_tool) || '}');
+  return json_build_object('kind', 'begun');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.begin_model_call(p_token_hash text, p_call text, p_process integer, p_wire text, p_model text, p_request_bytes bigint, p_rules text[])
@@ -3012,6 +3075,21 @@ begin
     || ',"state":"denied","toolCallId":' || signalbox.quoted(p_call) || '}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.note_gateway_settled(p_call signalbox.gateway_call, p_late boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(p_call.tenant_id, 'tool_settled', p_call.actor, null, null, null,
+    '{"errorCode":' || signalbox.quoted(p_call.error_code)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call.id)
+    || case when p_late then ',"late":true' else '' end
+    || ',"name":' || signalbox.quoted(p_call.server || '/' || p_call.tool)
+    || ',"resultDigest":' || signalbox.quoted(encode(sha256(convert_to(
+         coalesce(case when p_late then p_call.late_result else p_call.result end, ''), 'UTF8')), 'hex'))
+    || ',"state":' || signalbox.quoted(p_call.state) || '}');
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.note_hold_opened(p_run signalbox.run, p_hold signalbox.hold, p_generation bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -3024,6 +3102,22 @@ begin
     '{"digest":' || signalbox.quoted(p_hold.digest)
     || ',"holdId":' || signalbox.quoted(p_hold.id)
     || ',"kind":' || signalbox.quoted(p_hold.kind) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_late_result(p_call text, p_result text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+begin
+  update signalbox.gateway_call set late_result = p_result
+  where id = p_call and state in ('unknown', 'failed') and late_result is null
+  returning * into v_call;
+  if found then
+    perform signalbox.note_gateway_settled(v_call, true);
+  end if;
+  return json_build_object('kind', case when v_call.id is null then 'unchanged' else 'noted' end);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.note_stale(p_conversation text, p_run text, p_generation bigint, p_what text)
@@ -3636,6 +3730,23 @@ begin
   end loop;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.refuse_gateway_call(p_call text, p_tenant text, p_actor text, p_endpoint text, p_server text, p_tool text, p_effect text, p_arguments text, p_digest text, p_code text, p_reason text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into signalbox.gateway_call (id, tenant_id, actor, endpoint, server, tool, effect, arguments,
+                                      arguments_digest, state, denial, error_code, started_at, finished_at)
+  values (p_call, p_tenant, p_actor, p_endpoint, p_server, p_tool, p_effect, p_arguments, p_digest, 'denied', p_reason,
+          p_code, signalbox.clock(), signalbox.clock());
+  perform signalbox.audit(p_tenant, 'tool_denied', p_actor, null, null, null,
+    '{"denial":' || signalbox.quoted(p_reason)
+    || ',"errorCode":' || signalbox.quoted(p_code)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call)
+    || ',"name":' || signalbox.quoted(p_server || '/' || p_tool) || ',"state":"denied"}');
+  return json_build_object('kind', 'denied');
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.refuse_stopped()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4000,6 +4111,24 @@ begin
     end if;
   end if;
   return true;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.settle_gateway_call(p_call text, p_state text, p_error_code text, p_result text, p_summary text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+begin
+  update signalbox.gateway_call
+  set state = p_state, error_code = p_error_code, result = p_result, result_summary = p_summary,
+      finished_at = signalbox.clock()
+  where id = p_call and state = 'executing'
+  returning * into v_call;
+  if found then
+    perform signalbox.note_gateway_settled(v_call, false);
+  end if;
+  return json_build_object('kind', case when v_call.id is null then 'unchanged' else 'settled' end);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.settle_model_call(p_call text, p_state text, p_served_model text, p_input bigint, p_output bigint, p_cache_read bigint, p_cache_write bigint, p_cost_micros bigint, p_price_version text, p_stop_reason text, p_error_code text, p_proposals jsonb)
@@ -4460,6 +4589,37 @@ CREATE OR REPLACE FUNCTION signalbox.tenant_space()
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN (signalbox.presence_space() + 1)
+;
+CREATE OR REPLACE FUNCTION signalbox.tidy_gateway_calls(p_age_ms bigint, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+  v_count integer := 0;
+  v_gone integer;
+begin
+  for v_call in
+    update signalbox.gateway_call u
+    set state = 'unknown', error_code = 'tool_outcome_unknown', finished_at = signalbox.clock(),
+        result_summary = 'The gate was lost while the call was running; whether it took effect is not known.'
+    where u.id in (
+      select g.id from signalbox.gateway_call g
+      where g.state = 'executing' and not exists (
+        select from signalbox.process p where p.incarnation = g.process and p.dead_at is null)
+      order by g.id limit p_limit for update skip locked)
+    returning u.*
+  loop
+    perform signalbox.note_gateway_settled(v_call, false);
+    v_count := v_count + 1;
+  end loop;
+  delete from signalbox.gateway_call d where d.id in (
+    select g.id from signalbox.gateway_call g
+    where g.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    order by g.finished_at limit p_limit for update skip locked);
+  get diagnostics v_gone = row_count;
+  return v_count + v_gone;
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.transcript_head(p_token_hash text)
  RETURNS json

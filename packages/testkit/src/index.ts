@@ -18,6 +18,8 @@ export type {
 export { tokenTimes } from "./sim/timestamps.ts";
 export { readCallFile, type FiledCall } from "./neighbours/call-file.ts";
 export { startMcpServer, type McpNeighbour, type McpServerOptions } from "./neighbours/mcp-server.ts";
+export { startEverythingServer } from "./neighbours/everything/everything-server.ts";
+export type { LocalServer } from "./neighbours/fetch-server.ts";
 export { stdioServerCommand, type StdioServerOptions } from "./neighbours/stdio-command.ts";
 export type { RecordedCall, ScriptedTool, ScriptedTools, ToolAnswer, ToolContext } from "./neighbours/scripted-tool.ts";
 export { MemoryTranscript } from "./scripted/memory-transcript.ts";

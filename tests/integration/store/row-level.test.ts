@@ -92,6 +92,10 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
      values ($1, $2, 'https://example.com', '', array['run.finished'], '', 'k')`,
     [newId("webhook"), tenantId],
   );
+  await own.rows(
+    "select signalbox.refuse_gateway_call($1, $2, '{}', 'servers/s', 's', 't', 'read', '{}', '', 'x', 'y')",
+    [newId("gatewayCall"), tenantId],
+  );
   const stopId = newId("stop");
   const actor = { keyId: "key_1", user: null, roles: [], units: [] };
   const stop = { kind: "pause", scope: "tenant", subject: null, reason: null } as const;

@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { actorClaimSchema, PlatformError, wellFormed, type Actor, type ActorClaim } from "@signalbox/contract";
 import type { ApiKey, ApiRecord, Scope } from "./api-record.ts";
 
-export const RIGHTS = ["read", "write", "agents", "assert_actor", "operate"] as const;
+export const RIGHTS = ["read", "write", "agents", "assert_actor", "operate", "tools"] as const;
 export type Right = (typeof RIGHTS)[number];
 
 export interface Caller {

@@ -59,6 +59,15 @@ export function createApi(services: ApiServices): FastifyInstance {
         fields: [{ pointer: "Host", detail: "is missing" }],
       });
     }
+    if (services.gateway && pathOf(request.url).startsWith(GATEWAY)) {
+      // The gateway speaks for itself, from the body's first byte on.
+      reply.hijack();
+      for (const [name, value] of Object.entries(reply.getHeaders())) {
+        if (value !== undefined) reply.raw.setHeader(name, value);
+      }
+      services.gateway.handle(request.raw, reply.raw);
+      return;
+    }
     if (request.is404) throw noSuchAddress({ routes, pages }, request);
   });
   // Never reached: the hook above has answered. Without it the answer would be Fastify's own.
@@ -86,6 +95,7 @@ export async function listen(
   return `http://${host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host}:${port}`;
 }
 
+const GATEWAY = "/mcp/";
 const DESCRIPTION = "/openapi.json";
 
 function newRequestId(): string {

@@ -1,4 +1,5 @@
 /** What the routes stand on; joined by wiring. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentId, ConversationId, Info, RuntimeInfo, StopId } from "@signalbox/contract";
 import type { AdmissionFlow, Digest, LiveSubscription, Log } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
@@ -6,7 +7,14 @@ import type { CommandRecord } from "./command.ts";
 import type { AdmissionLimits } from "./limits.ts";
 import type { OperatorView } from "./operator-record.ts";
 
+/** Answers a request by itself, headers and all. */
+export interface RawService {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+}
+
 export interface ApiServices {
+  /** Everything under `/mcp/`; `null` where this process has no gates. */
+  readonly gateway?: RawService | null;
   readonly record: ApiRecord;
   /** The request side of the platform. */
   readonly admission: AdmissionFlow;

@@ -27,7 +27,6 @@ const COMMANDS = [
   "conversations",
   "runs",
   "events",
-  "webhooks",
   "keys",
   "recover",
   "doctor",

@@ -20,7 +20,6 @@ import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { stopCommand } from "./commands/stop.ts";
-import { webhooksCommand } from "./commands/webhooks.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -38,7 +37,6 @@ const COMMANDS: readonly Command[] = [
   ...runVerbCommands,
   stopCommand,
   eventsCommand,
-  webhooksCommand,
   keysCommand,
   recoverCommand,
   doctorCommand,

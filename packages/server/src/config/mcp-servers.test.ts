@@ -47,9 +47,27 @@ describe("the file of tool servers", () => {
         env: {},
         cwd: join(folder, "docs"),
         tools: { read: { effect: "read", timeoutMs: 500 } },
+        clients: "classified",
       },
-      web: { transport: "http", url: "https://tools.example/mcp", headers: { authorization: "Bearer x" }, tools: {} },
+      web: {
+        transport: "http",
+        url: "https://tools.example/mcp",
+        headers: { authorization: "Bearer x" },
+        tools: {},
+        clients: "classified",
+      },
     });
+  });
+
+  it("may have a token of the platform's own, and say what clients of the gateway get", () => {
+    const oauth = {
+      tokenUrl: "https://issuer.example/token",
+      clientId: "signalbox",
+      clientSecret: "s",
+      scope: "tools",
+    };
+    const web = { transport: "http", url: "https://tools.example/mcp", oauth, clients: "none" };
+    expect(readMcpServers(file({ web })).web).toMatchObject({ oauth, clients: "none" });
   });
 
   it("starts a server in its own folder unless told otherwise", () => {

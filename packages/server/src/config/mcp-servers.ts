@@ -10,6 +10,9 @@ const toolsSchema = z.record(
   z.strictObject({ effect: z.enum(EFFECT_CLASSES), timeoutMs: z.int().min(100).max(3_600_000).optional() }),
 );
 
+/** What clients of the gateway get of a server. */
+const clientsSchema = z.enum(["none", "classified", "all"]).default("classified");
+
 const serverSchema = z.discriminatedUnion("transport", [
   z.strictObject({
     transport: z.literal("stdio"),
@@ -19,12 +22,23 @@ const serverSchema = z.discriminatedUnion("transport", [
     /** Relative to the file; defaults to its folder. */
     cwd: z.string().optional(),
     tools: toolsSchema.default({}),
+    clients: clientsSchema,
   }),
   z.strictObject({
     transport: z.literal("http"),
     url: z.url({ protocol: /^https?$/ }),
     headers: z.record(z.string(), z.string()).default({}),
+    oauth: z
+      .strictObject({
+        tokenUrl: z.url({ protocol: /^https?$/ }),
+        clientId: z.string().min(1),
+        clientSecret: z.string().min(1),
+        scope: z.string().optional(),
+        resource: z.string().optional(),
+      })
+      .optional(),
     tools: toolsSchema.default({}),
+    clients: clientsSchema,
   }),
 ]);
 

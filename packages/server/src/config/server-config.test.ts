@@ -24,6 +24,7 @@ describe("what a platform works with", () => {
       admissionLimits: { queueCount: 20, messagesPerMinuteCount: 600, tenantRunCount: 10_000 },
       mcpServers: {},
       retentionDays: 90,
+      allowedHosts: [],
       egressAllow: { names: [], networks: [] },
       logLevel: "info",
     });
@@ -44,6 +45,7 @@ describe("what a platform works with", () => {
         SIGNALBOX_SECRET: "the platform's own secret",
         SIGNALBOX_RETENTION_DAYS: "30",
         SIGNALBOX_EGRESS_ALLOW: "hooks.corp",
+        SIGNALBOX_ALLOWED_HOSTS: "tools.example.org, Platform",
         SIGNALBOX_LOG_LEVEL: "warn",
       },
     );
@@ -58,6 +60,7 @@ describe("what a platform works with", () => {
       joinToken: "a join token for workers",
       secret: "the platform's own secret",
       retentionDays: 30,
+      allowedHosts: ["tools.example.org", "platform"],
       egressAllow: { names: ["hooks.corp"], networks: [] },
       logLevel: "warn",
     });
@@ -126,6 +129,7 @@ describe("what a platform works with", () => {
     [{}, { SIGNALBOX_JOIN_TOKEN: "hunter2" }, /^SIGNALBOX_JOIN_TOKEN is too short/],
     [{}, { SIGNALBOX_SIM_URL: "nonsense" }, /address of the provider sim is not a URL: "nonsense"/],
     [{}, { SIGNALBOX_SIM_URL: "ftp://127.0.0.1" }, /address of the provider sim/],
+    [{}, { SIGNALBOX_ALLOWED_HOSTS: "https://x" }, /SIGNALBOX_ALLOWED_HOSTS names hosts without scheme/],
     [{}, { SIGNALBOX_MCP_SERVERS: "/does/not/exist.json" }, /file of tool servers .*cannot be read/],
   ])("with %j and %j is refused in a sentence", (flags, environment, sentence) => {
     expect(() => readServerConfig(flags, environment)).toThrow(ConfigurationError);

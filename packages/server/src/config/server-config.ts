@@ -49,6 +49,8 @@ export interface ServerConfig {
   };
   /** What addresses that tenants give may reach besides the public network. */
   readonly egressAllow: EgressAllowConfig;
+  /** Host names under which clients of the gateway reach the platform; empty: its own, or any behind a listener for all. */
+  readonly allowedHosts: readonly string[];
   readonly logLevel: LogLevel;
   /** Events of runs that ended longer ago are forgotten. */
   readonly retentionDays: number;
@@ -96,6 +98,7 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
       messagesPerMinuteCount: countOf(environment, "SIGNALBOX_MESSAGES_PER_MINUTE", LIMITS.messagesPerMinuteCount),
       tenantRunCount: countOf(environment, "SIGNALBOX_TENANT_RUNS", LIMITS.tenantRunCount),
     },
+    allowedHosts: namesOf(textOf(environment, "SIGNALBOX_ALLOWED_HOSTS")),
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
     egressAllow: readEgressAllow(environment),
     retentionDays: daysOf(textOf(environment, "SIGNALBOX_RETENTION_DAYS") ?? String(DEFAULT_RETENTION_DAYS)),
@@ -117,6 +120,16 @@ function urlOf(environment: Environment, name: string): string | null {
     throw new ConfigurationError(`${name} must be an address such as http://10.0.0.7:4621, not "${text}".`);
   }
   return url.origin;
+}
+
+/** Names of hosts without port, separated by commas. */
+function namesOf(text: string | null): readonly string[] {
+  const names = (text ?? "").split(",").map((name) => name.trim().toLowerCase());
+  const wrong = names.find((name) => name !== "" && !/^[a-z0-9.:_-]+$/.test(name));
+  if (wrong !== undefined) {
+    throw new ConfigurationError(`SIGNALBOX_ALLOWED_HOSTS names hosts without scheme and path, not "${wrong}".`);
+  }
+  return names.filter((name) => name !== "");
 }
 
 /** Whoever guesses one of these may run agents here, or speak for anybody. */

@@ -18,6 +18,8 @@ export interface GateServerOptions {
   /** Both `null` where this process has no gates. */
   readonly modelGate: Gate | null;
   readonly toolGate: Gate | null;
+  /** For those who show an API key instead of a slot token. */
+  readonly gateway?: Gate | null;
   /** Problems that keep this process from serving; empty when it is ready. Left out: it is always ready. */
   readonly unreadiness?: () => Promise<readonly string[]>;
   /** Connect services, each mounted under its own name. */
@@ -73,7 +75,7 @@ export async function createGateServer(options: GateServerOptions): Promise<Gate
 }
 
 function routerOf(options: GateServerOptions): (request: IncomingMessage, response: ServerResponse) => void {
-  const { modelGate, toolGate } = options;
+  const { modelGate, toolGate, gateway } = options;
   const connect = connectNodeAdapter({
     routes: (router) => {
       for (const mount of options.connectRoutes) mount(router);
@@ -95,11 +97,17 @@ function routerOf(options: GateServerOptions): (request: IncomingMessage, respon
     } else if (modelGate !== null && (path === "/model" || path.startsWith("/model/"))) {
       modelGate.handle(request, response);
     } else if (toolGate !== null && path.startsWith("/mcp/")) {
-      toolGate.handle(request, response);
+      const gate = isApiKey(request.headers.authorization) ? (gateway ?? toolGate) : toolGate;
+      gate.handle(request, response);
     } else {
       connect(request, response);
     }
   };
+}
+
+/** By its form alone; what it opens is the gateway's to find out. */
+function isApiKey(authorization: string | undefined): boolean {
+  return authorization !== undefined && /^bearer +sbx_/i.test(authorization);
 }
 
 /** The part of an answer that HTTP/1.1 and the Connect adapter have in common. */

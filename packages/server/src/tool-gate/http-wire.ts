@@ -18,14 +18,21 @@ import {
   type RpcWire,
 } from "./rpc-wire.ts";
 import { readAnswer } from "./stdio-wire.ts";
+import type { UpstreamAuth } from "./upstream-auth.ts";
 
 export interface HttpWireOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly auth?: UpstreamAuth | null;
 }
 
 /** The server no longer knows its session; nothing of the request was looked at. */
 export class SessionLost extends NotAnswered {}
+
+interface Reading {
+  readonly id: number;
+  readonly onMessage: RpcRequest["onMessage"];
+}
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const NOTIFY_MS = 5_000;
@@ -65,7 +72,7 @@ export class HttpWire implements RpcWire {
     let head: IncomingMessage | null = null;
     try {
       head = await this.#post(body, { request, signal: stop.signal });
-      return await this.#read(head, id);
+      return await this.#read(head, { id, onMessage: request.onMessage });
     } catch (thrown) {
       if (thrown instanceof NotAnswered) throw thrown;
       if (stop.signal.aborted) throw stop.signal.reason;
@@ -128,13 +135,26 @@ export class HttpWire implements RpcWire {
     body: string,
     about: { readonly request: RpcRequest | null; readonly signal: AbortSignal },
   ): Promise<IncomingMessage> {
-    const { request, signal } = about;
+    const token = (await this.#options.auth?.token()) ?? null;
+    const head = await this.#send(body, about, token);
+    if (head.statusCode !== 401 || token === null || !this.#options.auth) return head;
+    // Refused before it was looked at: the same once more, with a token that the issuer gives now.
+    head.resume();
+    return this.#send(body, about, await this.#options.auth.renewed(token));
+  }
+
+  async #send(
+    body: string,
+    { request, signal }: { readonly request: RpcRequest | null; readonly signal: AbortSignal },
+    token: string | null,
+  ): Promise<IncomingMessage> {
     const head = await this.#http.send({
       url: this.#url,
       method: "POST",
       headers: {
         ...request?.headers,
         ...this.#options.headers,
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         accept: "application/json, text/event-stream",
         "accept-encoding": "identity",
         "content-type": "application/json",
@@ -151,22 +171,22 @@ export class HttpWire implements RpcWire {
     return head;
   }
 
-  async #read(head: IncomingMessage, id: number): Promise<RpcAnswer> {
+  async #read(head: IncomingMessage, about: Reading): Promise<RpcAnswer> {
     const status = head.statusCode ?? 0;
     if (status === 404 && this.#sessionId !== null) {
       head.resume();
       throw new SessionLost("tool_upstream_failed", { sent: false, detail: "The tool server forgot its session." });
     }
-    if ((head.headers["content-type"] ?? "").startsWith("text/event-stream")) return this.#readStream(head, id);
+    if ((head.headers["content-type"] ?? "").startsWith("text/event-stream")) return this.#readStream(head, about);
     const text = (await readBody(head, ANSWER_BYTES_MAX).catch(tooLarge)).toString("utf8");
-    const answer = answerIn(text, id);
+    const answer = answerIn(text, about.id);
     if (answer !== null) return answer;
     // A refusal without words of the protocol: what an older or a foreign server gives to a question it does not know.
     if (status >= 400 && status < 500) return { kind: "error", code: status, message: "", data: null };
     throw new NotAnswered("tool_upstream_failed", { sent: true, detail: "The tool server's answer cannot be used." });
   }
 
-  #readStream(head: IncomingMessage, id: number): Promise<RpcAnswer> {
+  #readStream(head: IncomingMessage, { id, onMessage }: Reading): Promise<RpcAnswer> {
     return new Promise((resolve, reject) => {
       const scanner = new FrameScanner();
       let sizeBytes = 0;
@@ -182,7 +202,7 @@ export class HttpWire implements RpcWire {
         for (const frame of scanner.push(chunk)) {
           const answer = frame.data === null ? null : answerIn(frame.data, id);
           if (answer !== null) resolve(answer);
-          else if (frame.data !== null) this.#notice(frame.data);
+          else if (frame.data !== null) this.#notice(frame.data, onMessage);
         }
         if (sizeBytes > ANSWER_BYTES_MAX) head.destroy();
       });
@@ -191,10 +211,11 @@ export class HttpWire implements RpcWire {
     });
   }
 
-  #notice(data: string): void {
+  #notice(data: string, onMessage: Reading["onMessage"]): void {
     const message = parsed(data);
     if (isObject(message) && typeof message.method === "string" && message.id === undefined) {
       this.#onNotification(message.method);
+      onMessage?.(message);
     }
   }
 
@@ -234,7 +255,8 @@ function tooLarge(thrown: unknown): never {
   throw new NotAnswered("payload_too_large", { sent: true, detail: "The tool's result is too large." });
 }
 
-function isRefused(thrown: unknown): boolean {
+/** Nobody took the request: anything later may have reached somebody. */
+export function isRefused(thrown: unknown): boolean {
   const code = thrown instanceof Error && "code" in thrown ? thrown.code : null;
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "EHOSTUNREACH";
 }

@@ -29,28 +29,48 @@ export interface McpError {
 export class McpReply {
   readonly #response: ServerResponse;
   readonly #id: RpcId | null;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(response: ServerResponse, id: RpcId | null) {
+  /** `headers` go with the answer, whichever it becomes. */
+  constructor(response: ServerResponse, id: RpcId | null, headers: Readonly<Record<string, string>> = {}) {
     this.#response = response;
     this.#id = id;
+    this.#headers = headers;
   }
 
   /** The same answer, about the request whose id could be read after all. */
   about(id: RpcId | null): McpReply {
-    return this.#id === null && id !== null ? new McpReply(this.#response, id) : this;
+    return this.#id === null && id !== null ? new McpReply(this.#response, id, this.#headers) : this;
   }
 
   /** Shows life from `quietMs` on, for as long as `done` is not aborted. */
   async keepAlive(clock: Clock, quietMs: number, done: AbortSignal): Promise<void> {
     while ((await clock.sleep(quietMs, done)) === "elapsed" && !this.#response.destroyed) {
-      if (!this.#response.headersSent) this.#response.writeHead(200, STREAM_HEADERS);
-      this.#response.write(KEEP_ALIVE_COMMENT);
+      this.frame(KEEP_ALIVE_COMMENT);
     }
   }
 
   /** `result` is JSON text. */
   result(result: string): void {
     this.#send(200, `{"jsonrpc":"2.0","id":${JSON.stringify(this.#id)},"result":${result}}`, {});
+  }
+
+  /** Something that belongs to the request and comes before its answer. */
+  frame(frame: string | Buffer): void {
+    if (this.#response.destroyed || this.#response.writableEnded) return;
+    if (!this.#response.headersSent) this.#response.writeHead(200, { ...STREAM_HEADERS, ...this.#headers });
+    this.#response.write(frame);
+  }
+
+  /** Ends a stream whose last frame was the answer. */
+  end(): void {
+    if (!this.#response.headersSent) this.#response.writeHead(200, { ...STREAM_HEADERS, ...this.#headers });
+    this.#response.end();
+  }
+
+  /** A whole message, relayed with the status it came with. */
+  message(status: number, body: string): void {
+    this.#send(status, body, {});
   }
 
   error(error: McpError): void {
@@ -69,7 +89,11 @@ export class McpReply {
       this.#response.end(`event: message\ndata: ${body}\n\n`);
       return;
     }
-    this.#response.writeHead(status, { "content-type": "application/json", ...headers });
+    this.#response.writeHead(status, {
+      "content-type": "application/json",
+      ...this.#headers,
+      ...headers,
+    });
     this.#response.end(body);
   }
 }

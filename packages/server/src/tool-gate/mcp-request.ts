@@ -10,6 +10,7 @@ import {
   SUPPORTED_VERSIONS,
   type Json,
 } from "./mcp-protocol.ts";
+import { ambiguityIn } from "./strict-json.ts";
 
 export type RpcId = string | number;
 
@@ -25,6 +26,11 @@ export interface McpRequest {
 export interface McpNotification {
   readonly method: string;
   readonly params: Json;
+}
+
+/** What a client says to a request of the server: an answer, under the id the server gave. */
+export interface McpResponse {
+  readonly responseTo: RpcId;
 }
 
 /** An answer of the protocol itself, before any gate has judged. */
@@ -45,12 +51,39 @@ export class McpProblem extends Error {
 
 /** Throws `McpProblem`. */
 export function readMcpMessage(text: string, headers: IncomingHttpHeaders): McpRequest | McpNotification {
+  const message = readClientMessage(text, headers);
+  if (!("responseTo" in message)) return message;
+  throw new McpProblem("The body must be one JSON-RPC request or notification.", {
+    status: 400,
+    rpcCode: RPC.invalidRequest,
+  });
+}
+
+/** As `readMcpMessage`, where servers ask clients something and clients answer. */
+export function readClientMessage(
+  text: string,
+  headers: IncomingHttpHeaders,
+): McpRequest | McpNotification | McpResponse {
   let message: unknown;
   try {
     message = JSON.parse(text);
   } catch {
     throw new McpProblem("The body is not valid JSON.", { status: 400, rpcCode: RPC.parseError });
   }
+  const ambiguity = ambiguityIn(text);
+  if (ambiguity !== null) throw new McpProblem(ambiguity, { status: 400, rpcCode: RPC.invalidRequest });
+  const answeredId = isObject(message) ? responseId(message) : null;
+  if (answeredId !== null) return { responseTo: answeredId };
+  return readCall(message, headers);
+}
+
+function responseId(message: Json): RpcId | null {
+  const { id, method, result, error } = message;
+  const isAnswer = method === undefined && (isObject(result) || isObject(error));
+  return message.jsonrpc === "2.0" && isAnswer && (typeof id === "string" || typeof id === "number") ? id : null;
+}
+
+function readCall(message: unknown, headers: IncomingHttpHeaders): McpRequest | McpNotification {
   if (!isObject(message) || message.jsonrpc !== "2.0" || typeof message.method !== "string") {
     throw new McpProblem("The body must be one JSON-RPC request or notification.", {
       status: 400,
@@ -83,15 +116,25 @@ export function readMcpMessage(text: string, headers: IncomingHttpHeaders): McpR
   return request;
 }
 
+/** The param that `mcp-name` repeats. */
+const NAMED_BY: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+};
+
 /** What headers repeat of the body must agree with it; nothing is ever decided by a header. */
 function checkModern(request: McpRequest, headers: IncomingHttpHeaders): void {
   const { id, method, params, meta } = request;
   const version = meta[META_VERSION];
+  if (version === undefined) {
+    throw new McpProblem(`params._meta must have ${META_VERSION}.`, { status: 400, rpcCode: RPC.invalidParams, id });
+  }
   if (version !== MODERN_VERSION && headers["mcp-protocol-version"] === version) throw unsupported(id, version);
   const mirrored: readonly (readonly [string, unknown])[] = [
     ["mcp-protocol-version", version],
     ["mcp-method", method],
-    ...(method === "tools/call" ? [["mcp-name", params.name] as const] : []),
+    ...(NAMED_BY[method] === undefined ? [] : [["mcp-name", params[NAMED_BY[method]]] as const]),
   ];
   for (const [name, value] of mirrored) {
     const header = headers[name];

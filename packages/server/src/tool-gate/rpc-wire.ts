@@ -12,6 +12,10 @@ export interface RpcRequest {
   /** Extra headers where the transport has headers. */
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** Told of what the server says before it answers, such as how far it is. Must not throw. */
+  readonly onMessage?: ((message: Json) => void) | undefined;
+  /** Told of an answer that comes after the request was given up, where the transport still hears it. Must not throw. */
+  readonly onLate?: ((answer: RpcAnswer) => void) | undefined;
   /** Aborting tells the server to stop; the answer may still come within the wire's grace. */
   readonly signal: AbortSignal;
 }

@@ -30,6 +30,7 @@ export interface StdioOptions {
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 interface Waiting {
+  readonly onMessage: RpcRequest["onMessage"];
   readonly resolve: (answer: RpcAnswer) => void;
   readonly reject: (error: NotAnswered) => void;
 }
@@ -38,6 +39,7 @@ const SETPRIV = "/usr/bin/setpriv";
 /** Of our own environment a tool server sees only what programs need to run at all. */
 const PASSED_ENVIRONMENT: readonly string[] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER"];
 const WAITING_MAX = 64;
+const LATE_MAX = 64;
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
 const STDERR_CHARS_KEPT = 500;
 const ENDING_MS = 2_000;
@@ -46,6 +48,8 @@ export class StdioWire implements RpcWire, AsyncDisposable {
   readonly #child: Child;
   readonly #clock: Clock;
   readonly #waiting = new Map<number, Waiting>();
+  /** Requests that were given up and may be answered all the same. */
+  readonly #late = new Map<number, NonNullable<RpcRequest["onLate"]>>();
   readonly #onNotification: (method: string) => void;
   readonly #exited: Promise<void>;
   #line: Buffer[] = [];
@@ -99,7 +103,7 @@ export class StdioWire implements RpcWire, AsyncDisposable {
     this.#nextId += 1;
     const settled = new AbortController();
     const answer = new Promise<RpcAnswer>((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
+      this.#waiting.set(id, { resolve, reject, onMessage: request.onMessage });
     });
     this.#write(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${request.params}}`);
     const bounded = this.#bound(id, request, settled.signal);
@@ -138,7 +142,14 @@ export class StdioWire implements RpcWire, AsyncDisposable {
     const params = JSON.stringify({ requestId: id, reason: end });
     this.#write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`);
     if (deservesGrace(end, request) && (await this.#clock.sleep(CANCEL_GRACE_MS, settled)) === "aborted") return;
+    if (request.onLate !== undefined) this.#listenOn(id, request.onLate);
     this.#waiting.get(id)?.reject(notAnswered(end));
+  }
+
+  #listenOn(id: number, onLate: NonNullable<RpcRequest["onLate"]>): void {
+    const [oldest] = this.#late.keys();
+    if (this.#late.size >= LATE_MAX && oldest !== undefined) this.#late.delete(oldest);
+    this.#late.set(id, onLate);
   }
 
   #write(line: string): void {
@@ -171,12 +182,21 @@ export class StdioWire implements RpcWire, AsyncDisposable {
     }
     if (!isObject(message)) return;
     if (typeof message.method === "string") {
-      if (message.id === undefined) this.#onNotification(message.method);
+      if (message.id === undefined) this.#notice(message, message.method);
       else this.#answerServer(message);
     } else if (typeof message.id === "number") {
       const answer = readAnswer(message);
-      if (answer !== null) this.#waiting.get(message.id)?.resolve(answer);
+      if (answer === null) return;
+      this.#waiting.get(message.id)?.resolve(answer);
+      this.#late.get(message.id)?.(answer);
+      this.#late.delete(message.id);
     }
+  }
+
+  /** Lines do not say which request they belong to; whoever asked knows its own by the token it gave. */
+  #notice(message: Json, method: string): void {
+    this.#onNotification(method);
+    for (const { onMessage } of this.#waiting.values()) onMessage?.(message);
   }
 
   /** We offer servers nothing but an answer to their ping. */

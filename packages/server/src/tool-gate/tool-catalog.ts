@@ -98,6 +98,26 @@ export class ToolCatalog implements AsyncDisposable {
     return tools.sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
+  /** The pinned definition of a tool, as its server wrote it. */
+  definition(tool: { readonly server: string; readonly tool: string }): Json {
+    return this.#pins.get(keyOf(tool))?.definition ?? {};
+  }
+
+  /** Lists a server again when what is known of it is no longer fresh. Rejects like `refresh`. */
+  async freshen(server: string): Promise<void> {
+    const listing = this.#listings.get(server);
+    const { clock } = this.#options;
+    const fresh = listing?.fresh === true && clock.monotonicMs() - listing.listedAtMs <= this.#maxAgeMs;
+    if (!fresh) await this.refresh(server);
+  }
+
+  /** One pinned tool of a configured server, or `null`. */
+  find(server: string, tool: string): CatalogTool | null {
+    const pin = this.#pins.get(keyOf({ server, tool }));
+    const name = wireName(server, tool);
+    return pin === undefined || name === null || !this.#servers.has(server) ? null : this.#shown(name, pin);
+  }
+
   server(name: string): ToolServer | null {
     return this.#servers.get(name) ?? null;
   }

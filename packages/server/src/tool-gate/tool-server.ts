@@ -6,15 +6,22 @@ import { asPlatformError } from "@signalbox/contract";
 import { backoffMs, type Clock, type Log, type Randomness } from "@signalbox/core";
 import type { HttpClient } from "../gates/http-client.ts";
 import { HttpWire, SessionLost } from "./http-wire.ts";
-import { McpSession, type ToolRequest } from "./mcp-session.ts";
+import { McpSession, type ServerFacts, type ToolRequest, type UpstreamRequest } from "./mcp-session.ts";
 import type { Json } from "./mcp-protocol.ts";
 import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
 import { StdioWire } from "./stdio-wire.ts";
+import { UpstreamAuth, type ClientCredentials } from "./upstream-auth.ts";
 
 export interface ToolSettings {
   readonly effect: "read" | "egress_read" | "write" | "irreversible";
   readonly timeoutMs?: number | undefined;
 }
+
+/**
+ * What clients with an API key of their own get of a server: nothing, the tools that were given an effect class, or all
+ * tools. Left out: `classified`.
+ */
+export type ClientsSetting = "none" | "classified" | "all";
 
 /** As the operator declares it. */
 export type ToolServerConfig =
@@ -25,12 +32,16 @@ export type ToolServerConfig =
       readonly env: Readonly<Record<string, string>>;
       readonly cwd?: string | undefined;
       readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly clients?: ClientsSetting | undefined;
     }
   | {
       readonly transport: "http";
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
+      /** How the platform gets a token of its own for this server. */
+      readonly oauth?: ClientCredentials | undefined;
       readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly clients?: ClientsSetting | undefined;
     };
 
 export interface ToolServerPorts {
@@ -38,6 +49,8 @@ export interface ToolServerPorts {
   readonly randomness: Randomness;
   readonly log: Log;
   readonly http: HttpClient;
+  /** Shared by all connections to the server. Left out: made of the server's own declaration. */
+  readonly auth?: UpstreamAuth | null;
   /** The server said that its list changed, or a new connection means that it may have. */
   readonly onChanged: () => void;
 }
@@ -58,6 +71,7 @@ export class ToolServer implements AsyncDisposable {
   readonly name: string;
   readonly config: ToolServerConfig;
   readonly #ports: ToolServerPorts;
+  readonly #auth: UpstreamAuth | null;
   readonly #ended = new Set<Promise<void>>();
   #connection: Promise<Connection> | null = null;
   #failureCount = 0;
@@ -68,6 +82,7 @@ export class ToolServer implements AsyncDisposable {
     this.name = name;
     this.config = config;
     this.#ports = ports;
+    this.#auth = ports.auth ?? authOf(config, ports);
   }
 
   /** Connects when there is no connection. Rejects like `list`. */
@@ -78,6 +93,16 @@ export class ToolServer implements AsyncDisposable {
   /** Every tool as the server lists it now. Rejects with `NotAnswered` or a `PlatformError`. */
   list(): Promise<readonly Json[]> {
     return this.#with((session) => session.listTools());
+  }
+
+  /** What the server says of itself. Connects when there is no connection; rejects like `list`. */
+  async facts(): Promise<ServerFacts> {
+    return (await this.#connected()).session.facts;
+  }
+
+  /** Any request but a tool's call. Rejects with `NotAnswered`. */
+  ask(request: UpstreamRequest): Promise<RpcAnswer> {
+    return this.#with((session) => session.ask(request));
   }
 
   /** Rejects with `NotAnswered`; `sent` tells whether the tool may have acted. */
@@ -168,7 +193,10 @@ export class ToolServer implements AsyncDisposable {
 
   async #reach(config: Extract<ToolServerConfig, { readonly transport: "http" }>): Promise<Connection> {
     const { http, clock } = this.#ports;
-    const wire = new HttpWire(config, { http, clock, onNotification: (method) => this.#notice(method) });
+    const wire = new HttpWire(
+      { ...config, auth: this.#auth },
+      { http, clock, onNotification: (method) => this.#notice(method) },
+    );
     const session = await McpSession.open(wire);
     this.#failureCount = 0;
     return { session, end: () => wire.leave() };
@@ -184,4 +212,12 @@ export class ToolServer implements AsyncDisposable {
   #notice(method: string): void {
     if (method === "notifications/tools/list_changed") this.#ports.onChanged();
   }
+}
+
+/** The platform's token for a server that wants one; `null` for any other. */
+export function authOf(
+  config: ToolServerConfig,
+  ports: { readonly http: HttpClient; readonly clock: Clock },
+): UpstreamAuth | null {
+  return config.transport === "http" && config.oauth !== undefined ? new UpstreamAuth(config.oauth, ports) : null;
 }

@@ -1,7 +1,7 @@
 /** What the API of one process stands on. */
 import { makeId, uuidV7Bytes, type RuntimeInfo } from "@signalbox/contract";
 import { createAdmission, LIMITS, type Handover, type Log } from "@signalbox/core";
-import type { ApiServices } from "../api/services.ts";
+import type { ApiServices, RawService } from "../api/services.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
 import { VERSION } from "../version.ts";
@@ -19,6 +19,7 @@ export interface ApiParts {
   readonly unreadiness: () => Promise<readonly string[]>;
   readonly secret: string;
   readonly log: Log;
+  readonly gateway: RawService | null;
 }
 
 export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }): ApiServices {
@@ -50,6 +51,7 @@ export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }
     newAgentId: () => makeId("agent", freshUuid()),
     newStopId: () => makeId("stop", freshUuid()),
     newConversationId: () => makeId("conversation", freshUuid()),
+    gateway: parts.gateway,
     secret,
     monotonicMs: () => systemClock.monotonicMs(),
     log,

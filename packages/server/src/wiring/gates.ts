@@ -1,16 +1,23 @@
 /** The listener for engines and workers: gates where this process has them, the registry where it has a supervisor. */
 import { PlatformError } from "@signalbox/contract";
-import { LIMITS, type Log } from "@signalbox/core";
+import { DAY_MS, LIMITS, type Log } from "@signalbox/core";
+import { Callers, demand } from "../api/caller.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
+import { HttpClient } from "../gates/http-client.ts";
 import { createKeptCalls } from "../gates/kept-calls.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
 import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
+import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
+import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
 import { createToolGate } from "../tool-gate/tool-gate.ts";
+import { UpstreamPool } from "../tool-gate/upstream-pool.ts";
 import type { ConnectedWorkers } from "../workers/pool.ts";
 import { registryRoutes } from "../workers/registry-service.ts";
+import { derive } from "../tenancy/secret.ts";
+import { createApiRecord } from "./api-record.ts";
 import { DEFAULT_TENANT } from "./api-keys.ts";
 import { EndingStack } from "./ending-stack.ts";
 import { portProblem } from "./port-problem.ts";
@@ -28,6 +35,7 @@ export interface GateParts {
   /** Workers that register here; `null` where this process has no supervisor. */
   readonly workers: ConnectedWorkers | null;
   readonly joinToken: string;
+  readonly secret: string;
   /** This process in the record while it is sure of its lease. */
   readonly process: () => number | null;
   readonly unreadiness: () => Promise<readonly string[]>;
@@ -35,6 +43,8 @@ export interface GateParts {
 
 export interface Listener extends AsyncDisposable {
   readonly url: string;
+  /** For clients with an API key; `null` where this process has no gates. */
+  readonly gateway: Gateway | null;
 }
 
 export async function startListener(parts: GateParts): Promise<Listener> {
@@ -45,6 +55,7 @@ export async function startListener(parts: GateParts): Promise<Listener> {
   const server = await createGateServer({
     modelGate: gates?.modelGate ?? null,
     toolGate: gates?.toolGate ?? null,
+    gateway: gates?.gateway ?? null,
     unreadiness: parts.unreadiness,
     connectRoutes: [...(gates?.connectRoutes ?? []), ...registry],
     messageBytesMax: CONNECT_MESSAGE_BYTES,
@@ -60,10 +71,15 @@ export async function startListener(parts: GateParts): Promise<Listener> {
   // Disposed first: a gate that leaves waits for every call it keeps.
   starting.defer(() => gates?.kept[Symbol.dispose]());
   const running = starting.move();
-  return { url: server.url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
+  return {
+    url: server.url,
+    gateway: gates?.gateway ?? null,
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+  };
 }
 
 interface OpenGates extends Pick<GateServerOptions, "modelGate" | "toolGate" | "connectRoutes"> {
+  readonly gateway: Gateway;
   readonly kept: Disposable;
 }
 
@@ -96,11 +112,46 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     }),
   );
   const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
+  const gateway = starting.use(openGateway(parts, { catalog, process: incarnation, starting }));
   starting.defer(
     record.live.onGatesRung((conversationId) => {
       modelGate.look(conversationId);
       toolGate.look(conversationId);
     }),
   );
-  return { kept, modelGate, toolGate, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
+  return { kept, modelGate, toolGate, gateway, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
+}
+
+function openGateway(
+  parts: GateParts,
+  given: { readonly catalog: ToolCatalog; readonly process: () => number; readonly starting: EndingStack },
+): Gateway {
+  const { config, record, log, secret } = parts;
+  const { catalog, process, starting } = given;
+  const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
+  const http = starting.use(new HttpClient());
+  const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
+  const callers = new Callers({
+    record: createApiRecord(record.queries),
+    secret,
+    monotonicMs: () => systemClock.monotonicMs(),
+  });
+  // Reached through either listener: names are kept apart where both are for this machine alone.
+  const listensOn = config.gatesHost === config.host ? config.host : "0.0.0.0";
+  return createGateway({
+    ...ports,
+    catalog,
+    pool,
+    process,
+    servers: Object.keys(config.mcpServers),
+    record: record.gateway,
+    secret: derive(secret, "mcp sessions"),
+    hosts: hostsOf(config.allowedHosts, listensOn),
+    retentionMs: config.retentionDays * DAY_MS,
+    identify: async ({ authorization, "signalbox-actor": actor }) => {
+      const caller = await callers.identify({ authorization, actor: typeof actor === "string" ? actor : undefined });
+      demand(caller, "tools");
+      return { tenantId: caller.scope.tenantId, actor: caller.actor };
+    },
+  });
 }

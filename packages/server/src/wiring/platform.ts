@@ -72,18 +72,19 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   runSide.offers = offers;
   const unreadiness = unreadinessOf({ roles: config.roles, record, runSide, offers, process: incarnation });
   const { workers } = runSide;
-  const gatesUrl =
-    config.roles.includes("gates") || workers !== null
-      ? starting.use(
-          await startListener({ config, record, log, workers, joinToken, process: incarnation, unreadiness }),
-        ).url
-      : null;
+  const parts = { config, record, log, workers, joinToken, secret, process: incarnation, unreadiness };
+  const listener = config.roles.includes("gates") || workers !== null ? starting.use(await startListener(parts)) : null;
+  const gatesUrl = listener?.url ?? null;
+  const gateway = listener?.gateway ?? null;
   Object.assign(gateUrls, gateUrlsAt(config.gatesUrl ?? gatesUrl ?? ""));
   leadRuns(runSide.supervisor, record, starting);
   starting.use(offers);
   await offers.start();
   const url = config.roles.includes("api")
-    ? await startApi({ config, record, supervisor: runSide.supervisor, offers, unreadiness, secret, log }, starting)
+    ? await startApi(
+        { config, record, supervisor: runSide.supervisor, offers, unreadiness, secret, log, gateway },
+        starting,
+      )
     : null;
   const running = starting.move();
   log.info("platform started", { roles: config.roles, url, gates: gatesUrl, database: database.kind });

@@ -4,6 +4,7 @@ import {
   type AdmissionRecord,
   type DeliveryRecord,
   type GateRecord,
+  type GatewayRecord,
   type HoldRecord,
   type Log,
   type OwnershipRecord,
@@ -15,6 +16,7 @@ import { createTranscriptRecord } from "../channels/transcript/transcript-record
 import { createAdmissionRecord, type ExpectedSeat } from "../channels/truth/admission-record.ts";
 import { createDeletionRecord, type DeletionRecord } from "../channels/truth/deletion-record.ts";
 import { createDeliveryRecord } from "../channels/truth/delivery-record.ts";
+import { createGatewayRecord } from "../channels/truth/gateway-record.ts";
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
@@ -71,6 +73,7 @@ export interface PlatformRecord extends AsyncDisposable {
   readonly processes: PostgresProcessRecord;
   readonly upkeep: UpkeepRecord;
   readonly gates: GateRecord & HoldRecord;
+  readonly gateway: GatewayRecord;
   readonly commands: CommandRecord;
   readonly deliveries: DeliveryRecord;
   /** Of webhooks. */
@@ -130,6 +133,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
       authority: processes,
       transcript: createTranscriptRecord(pools.run),
     }),
+    gateway: createGatewayRecord({ database: pools.run, authority: processes }),
     upkeep: createUpkeepRecord(pools.run),
     commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log, webhooks }),
     ...deliveriesOf(pools, webhooks.sealer),
