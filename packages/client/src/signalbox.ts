@@ -26,6 +26,7 @@ import { queryOf, type ConversationFilter, type ListOptions, type Page } from ".
 import { Holds, OperatedRuns, StopList } from "./operators.ts";
 import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
+import { Webhooks } from "./webhooks.ts";
 
 /** Which platform, and as whom. */
 export interface SignalboxOptions {
@@ -66,12 +67,15 @@ export class Signalbox {
   readonly stops: StopList;
   /** What operators ask of runs. */
   readonly operate: OperatedRuns;
+  /** Addresses that are told what happens. */
+  readonly webhooks: Webhooks;
 
   constructor(options: SignalboxOptions | Transport) {
     this.#transport = options instanceof Transport ? options : new Transport(transportOptions(options));
     this.holds = new Holds(this.#transport);
     this.stops = new StopList(this.#transport);
     this.operate = new OperatedRuns(this.#transport);
+    this.webhooks = new Webhooks(this.#transport);
   }
 
   /** The same platform, seen and used as this end user. The key must have the right `assert_actor`. */

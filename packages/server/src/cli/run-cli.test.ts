@@ -27,6 +27,7 @@ const COMMANDS = [
   "conversations",
   "runs",
   "events",
+  "webhooks",
   "keys",
   "recover",
   "doctor",

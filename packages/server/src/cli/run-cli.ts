@@ -20,6 +20,7 @@ import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { stopCommand } from "./commands/stop.ts";
+import { webhooksCommand } from "./commands/webhooks.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -37,6 +38,7 @@ const COMMANDS: readonly Command[] = [
   ...runVerbCommands,
   stopCommand,
   eventsCommand,
+  webhooksCommand,
   keysCommand,
   recoverCommand,
   doctorCommand,

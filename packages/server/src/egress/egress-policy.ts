@@ -9,8 +9,6 @@ export interface EgressAllowance {
   readonly networks: readonly { readonly address: string; readonly prefix: number }[];
 }
 
-export const NOTHING_BESIDES: EgressAllowance = { names: [], networks: [] };
-
 /** Names that a network gives its own machines, or that never leave the machine. */
 const OWN_SUFFIXES = ["localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "home.arpa"];
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
@@ -20,7 +18,7 @@ export class EgressPolicy {
   readonly #names: readonly string[];
   readonly #networks = new BlockList();
 
-  constructor(allowance: EgressAllowance = NOTHING_BESIDES) {
+  constructor(allowance: EgressAllowance = { names: [], networks: [] }) {
     this.#names = allowance.names;
     for (const { address, prefix } of allowance.networks) {
       const known = addressOf(address);
