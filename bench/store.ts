@@ -225,6 +225,8 @@ async function oneRun(record: BenchRecord, place: Place): Promise<void> {
     definitionHash: "d",
     argumentsJson: "{}",
     argumentsDigest: "a",
+    callDigest: null,
+    judged: null,
   } as const;
   await timed("settle model call", () =>
     gates.settleModelCall({
@@ -239,7 +241,14 @@ async function oneRun(record: BenchRecord, place: Place): Promise<void> {
       proposals: [proposal],
     }),
   );
-  const intent = { tokenHash, process, toolUseId, name: proposal.name, argumentsDigest: proposal.argumentsDigest };
+  const intent = {
+    tokenHash,
+    process,
+    toolUseId,
+    name: proposal.name,
+    argumentsDigest: proposal.argumentsDigest,
+    policyVersion: null,
+  };
   const { toolCallId } = await timed("open tool call", () => gates.openToolCall(intent));
   const outcome = { state: "succeeded", resultJson: "{}", resultSummary: "", errorCode: null } as const;
   await timed("settle tool call", () => gates.settleToolCall({ toolCallId, ...outcome }));

@@ -12,7 +12,7 @@ import {
   type IdKind,
   type SnapshotTool,
 } from "@signalbox/contract";
-import type { Log } from "@signalbox/core";
+import { callVerdict, type Log, type ToolJudge } from "@signalbox/core";
 import { createGateServer } from "../../packages/server/src/gates/gate-server.ts";
 import { createModelGate } from "../../packages/server/src/model-gate/model-gate.ts";
 import { migrate } from "../../packages/server/src/store/migrations.ts";
@@ -29,6 +29,11 @@ const ACTOR = { keyId: "key_bench", user: null, roles: [], units: [] };
 const PLENTY = 1_000_000_000;
 const BEAT_MS = 1_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: (text, thrown) => console.error(text, thrown) };
+
+const judge: ToolJudge = {
+  version: () => "allowing",
+  judge: async ({ calls }) => calls.map(() => callVerdict({ verdict: "allow", reason: "" })),
+};
 
 const newId = <K extends IdKind>(kind: K) => makeId(kind, uuidV7Bytes(Date.now(), randomBytes(10)));
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -66,7 +71,7 @@ const tools: readonly SnapshotTool[] = catalog.tools().map((tool) => {
 });
 await startRun();
 
-const gatePorts = { ...ports, record: record.gates, process: () => incarnation };
+const gatePorts = { ...ports, judge, record: record.gates, process: () => incarnation };
 const provider = {
   name: "sim",
   baseUrl: process.env.BENCH_MODEL_URL ?? "",
@@ -162,6 +167,8 @@ async function propose(calls: ProposedCalls): Promise<void> {
       effect: tool.effect,
       definitionHash: tool.definitionHash,
       argumentsDigest: sha256(argumentsJson),
+      callDigest: null,
+      judged: null,
     };
   });
   await record.gates.settleModelCall({

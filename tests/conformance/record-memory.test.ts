@@ -2,6 +2,7 @@ import {
   MemoryDatabase,
   memoryAdmissionRecord,
   memoryGateRecord,
+  memoryHoldRecord,
   memoryOwnershipRecord,
   memoryProcessRecord,
 } from "@signalbox/testkit";
@@ -28,7 +29,8 @@ class MemoryBench implements RecordBench {
       processes,
       admission: memoryAdmissionRecord(db),
       owners: memoryOwnershipRecord(db),
-      gates: memoryGateRecord(db),
+      gates: { ...memoryGateRecord(db), ...memoryHoldRecord(db) },
+      decide: (command) => memoryHoldRecord(db).decide(command),
       die: async () => db.dropSession(incarnation),
     };
   }

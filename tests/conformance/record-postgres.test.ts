@@ -33,6 +33,7 @@ class PostgresBench implements RecordBench {
         );
         return up;
       });
+      await world.keyOf(ACTOR.keyId);
       return new PostgresBench(world, await world.process({ registered: false }));
     } catch (thrown) {
       await world[Symbol.asyncDispose]();
@@ -42,13 +43,14 @@ class PostgresBench implements RecordBench {
 
   async process(): Promise<BenchProcess> {
     const process = await this.#world.process({ leaseMs: LEASE_MS });
-    const { incarnation, processes, admission, owners, gates } = process;
+    const { incarnation, processes, admission, owners, gates, operators } = process;
     // Nobody sends heartbeats here, and only what a test lets die shall be judged.
     await this.#world.rows("update signalbox.process set lease_until = 'infinity' where incarnation = $1", [
       incarnation,
     ]);
     // Ending the adapter without a word ends the session that carries the presence, as a crash does.
-    return { incarnation, processes, admission, owners, gates, die: () => processes[Symbol.asyncDispose]() };
+    const decide: BenchProcess["decide"] = (command) => operators.decide(command);
+    return { incarnation, processes, admission, owners, gates, decide, die: () => processes[Symbol.asyncDispose]() };
   }
 
   shared(): Promise<BenchProcess> {

@@ -102,6 +102,8 @@ export const ERROR_CODES = {
   tool_result_invalid: provider(502, "The tool's result does not fit the schema it declares."),
   policy_denied: policy(403, "permission_denied", "The policy does not allow this call."),
   policy_unavailable: policy(403, "permission_denied", "The policy could not be asked, so the call was refused."),
+  approval_rejected: policy(403, "permission_denied", "A person refused this call."),
+  approval_expired: policy(409, "failed_precondition", "Nobody approved this call in time, or its approval is over."),
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
   tool_timeout: provider(504, "The tool did not answer in time."),
   tool_upstream_failed: provider(502, "The tool server could not be reached."),

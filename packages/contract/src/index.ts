@@ -44,6 +44,8 @@ export {
   EFFECT_CLASSES,
   END_REASONS,
   HOLD_KINDS,
+  RECONCILED_OUTCOMES,
+  type ReconciledOutcome,
   HOLD_STATES,
   isTerminal,
   MODEL_CALL_STATES,

@@ -131,6 +131,11 @@ export const MODEL_CALL_STATES = ["executing", "succeeded", "failed", "estimated
 /** Where a model call stands. */
 export type ModelCallState = (typeof MODEL_CALL_STATES)[number];
 
+/** What a person can find out about a call whose outcome is not known. */
+export const RECONCILED_OUTCOMES = ["succeeded", "failed", "not_executed"] as const;
+/** What a person found out about a call whose outcome was not known. */
+export type ReconciledOutcome = (typeof RECONCILED_OUTCOMES)[number];
+
 /** What a run may wait for. */
 export const HOLD_KINDS = [
   "approval",
@@ -198,6 +203,8 @@ export const AUDIT_ACTIONS = [
   "tool_called",
   "tool_settled",
   "tool_denied",
+  "tool_reconciled",
+  "approval_void",
   "stale_refused",
   "incarnation_opened",
 ] as const;

@@ -9,7 +9,6 @@ export { createRevisionStamps, generationOf, type RevisionStamps } from "./event
 export { judgeClientCall, type ClientCallFacts } from "./gates/client-call.ts";
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
-export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
 export { compilePolicy } from "./gates/policy/compile.ts";
 export { DEFAULT_POLICY } from "./gates/policy/default-policy.ts";
 export {
@@ -30,6 +29,22 @@ export type {
 } from "./gates/policy/facts.ts";
 export { judgeBatch } from "./gates/policy/judge-batch.ts";
 export { redact } from "./gates/policy/obligation.ts";
+export {
+  CALL_EVENTS,
+  CALL_TRANSITIONS,
+  isPendingCall,
+  nextCallState,
+  proposedAgain,
+  type CallEvent,
+} from "./gates/ledger.ts";
+export {
+  callDigestText,
+  POLICY_UNAVAILABLE,
+  readVerdicts,
+  callVerdict,
+  type BatchCall,
+  type CallVerdict,
+} from "./gates/call-verdict.ts";
 export { refusedVerb } from "./gates/hold.ts";
 export type { Verdict } from "./gates/verdict.ts";
 export { assert } from "./kernel/assert.ts";
@@ -56,12 +71,15 @@ export type {
   ModelIntent,
   ModelSettlement,
   Proposal,
+  RecordedVerdict,
   SlotView,
+  ToBeJudged,
   ToolDenial,
   ToolGrant,
   ToolIntent,
   ToolSettlement,
   TranscriptRow,
+  VerdictRecord,
 } from "./ports/gate-record.ts";
 export type {
   AttemptResult,
@@ -101,9 +119,11 @@ export type {
   OperatorRecord,
   RunCommand,
   StopCommand,
+  ReconcileCommand,
 } from "./ports/operator-record.ts";
 export type { Digest, Randomness } from "./ports/randomness.ts";
 export type { Log } from "./ports/telemetry.ts";
+export type { ToolBatch, ToolJudge } from "./ports/tool-judge.ts";
 export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
 export type { Batch, UpkeepRecord } from "./ports/upkeep-record.ts";
 export type {

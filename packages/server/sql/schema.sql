@@ -339,7 +339,16 @@ create table signalbox.tool_call (
   proposed_at timestamp with time zone not null,
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
-  attempt integer not null default 1
+  attempt integer not null default 1,
+  verdict text,
+  policy_version text,
+  judgement jsonb,
+  call_digest text,
+  hold_id text,
+  edited_arguments text,
+  reconciled_by text,
+  reconciled_at timestamp with time zone,
+  reconciliation_note text
 ) with (fillfactor=70);
 create table signalbox.transcript_entry (
   tenant_id text not null,
@@ -498,6 +507,7 @@ alter table signalbox.tool_call add constraint tool_call_place CHECK (((state = 
 alter table signalbox.tool_call add constraint tool_call_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'awaiting_approval'::text, 'authorized'::text, 'executing'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'denied'::text, 'withdrawn'::text])));
 alter table signalbox.tool_call add constraint tool_call_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.tool_call add constraint tool_call_use UNIQUE (run_id, tool_use_id);
+alter table signalbox.tool_call add constraint tool_call_verdict_check CHECK ((verdict = ANY (ARRAY['allow'::text, 'deny'::text, 'ask'::text])));
 alter table signalbox.transcript_entry add constraint transcript_entry_kind_check CHECK ((kind = ANY (ARRAY['item'::text, 'state'::text])));
 alter table signalbox.transcript_entry add constraint transcript_entry_once UNIQUE (conversation_id, stream, entry_id, generation);
 alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIMARY KEY (conversation_id, "position");
@@ -555,6 +565,8 @@ CREATE INDEX slot_age ON signalbox.slot USING btree (created_at);
 CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
 CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scope, subject, kind) WHERE (lifted_at IS NULL);
 CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
+CREATE INDEX tool_call_hold ON signalbox.tool_call USING btree (hold_id) WHERE (hold_id IS NOT NULL);
+CREATE INDEX tool_call_message ON signalbox.tool_call USING btree (model_call_id, ordinal);
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
@@ -1222,6 +1234,8 @@ begin
     select h.* from signalbox.hold h join signalbox.run r on r.id = h.run_id
     where h.state = 'decided' and h.kind = 'approval' and r.state in ('admitted', 'running', 'suspended')
       and r.cancel_requested_at is null
+      and not exists (select from signalbox.tool_call t
+                      where t.hold_id = h.id and t.state not in ('proposed', 'authorized'))
     order by h.conversation_id, h.id
   loop
     select o.generation into strict v_generation from signalbox.ownership o
@@ -1232,6 +1246,7 @@ begin
         opened_at = signalbox.clock(), expires_at = signalbox.clock() + (expires_at - opened_at)
     where id = v_hold.id
     returning * into strict v_hold;
+    update signalbox.tool_call set state = 'awaiting_approval' where hold_id = v_hold.id;
     perform signalbox.note_hold_opened(v_run, v_hold, v_generation);
     v_asked := v_asked || v_run.id;
   end loop;
@@ -1242,6 +1257,19 @@ begin
   loop
     perform signalbox.put_to_wait(v_run);
   end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.asked_for(p_run text, p_actor text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_asked json := (select r.actor::json from signalbox.run r where r.id = p_run);
+  v_decides json := p_actor::json;
+begin
+  return coalesce(v_decides ->> 'user' = v_asked ->> 'user', false)
+    or (v_decides ->> 'keyId' = v_asked ->> 'keyId'
+        and (v_decides ->> 'user' is null or v_asked ->> 'user' is null));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.audit(p_tenant text, p_action text, p_actor text, p_conversation text, p_run text, p_generation bigint, p_facts text)
@@ -1271,6 +1299,18 @@ AS $function$
 declare
   v_call signalbox.tool_call;
 begin
+  update signalbox.tool_call t
+  set generation = p_run.generation
+  where t.run_id = p_run.id and t.generation < p_run.generation
+    and t.state in ('proposed', 'awaiting_approval', 'authorized')
+    and t.model_call_id = (select n.model_call_id from signalbox.tool_call n
+      where n.run_id = p_run.id and n.tool_use_id = p_tool_use and n.name = p_name and n.arguments_digest = p_digest);
+  select t.* into v_call from signalbox.tool_call t
+  where t.run_id = p_run.id and t.tool_use_id = p_tool_use and t.name = p_name and t.arguments_digest = p_digest
+    and (t.generation = p_run.generation or t.state = 'denied');
+  if found then
+    return v_call;
+  end if;
   update signalbox.tool_call t
   set state = 'proposed', generation = p_run.generation, attempt = t.attempt + 1, process = null, started_at = null,
       finished_at = null, result = null, result_summary = null, error_code = null
@@ -1382,7 +1422,40 @@ begin
   return signalbox.slot_view(p_token_hash);
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.begin_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text)
+CREATE OR REPLACE FUNCTION signalbox.begin_pending(p_run signalbox.run, p_call signalbox.tool_call, p_process integer, p_policy text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call := p_call;
+  v_open text;
+begin
+  if p_policy is not null and exists (
+       select from signalbox.tool_call t
+       where t.run_id = p_run.id and t.model_call_id = p_call.model_call_id and signalbox.is_pending(t.state)
+         and t.server is not null and (t.verdict is null or t.policy_version is distinct from p_policy))
+  then
+    return json_build_object('kind', 'judge', 'toolCallId', p_call.id, 'modelCallId', p_call.model_call_id,
+                             'calls', signalbox.message_calls(p_run.id, p_call.model_call_id));
+  end if;
+  perform signalbox.open_asked(p_run, p_call.model_call_id);
+  if v_call.state <> 'awaiting_approval' and v_call.hold_id is not null then
+    v_call := signalbox.use_approval(p_run, v_call);
+  end if;
+  select h.id into v_open
+  from signalbox.tool_call t join signalbox.hold h on h.id = t.hold_id
+  where t.run_id = p_run.id and t.model_call_id = p_call.model_call_id and h.state = 'open'
+  order by t.ordinal limit 1;
+  if found then
+    return json_build_object('code', 'run_suspended', 'holdId', v_open, 'conversationId', p_run.conversation_id,
+                             'generation', p_run.generation, 'sequence', signalbox.newest(p_run.conversation_id));
+  elsif v_call.state = 'denied' then
+    return signalbox.replay_of(v_call);
+  end if;
+  return signalbox.start_tool_call(p_run, v_call, p_process);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_policy text)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
@@ -1400,16 +1473,14 @@ begin
     when v_call.id is null or v_call.state = 'withdrawn' then
       perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
       return json_build_object('code', 'tool_not_proposed');
-    when v_call.state in ('succeeded', 'failed') then
+    when v_call.server is null then
+      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
+    when v_call.state in ('succeeded', 'failed', 'denied') then
       return signalbox.replay_of(v_call);
     when v_call.state in ('executing', 'unknown') then
       return json_build_object('code', 'tool_outcome_unknown');
-    when v_call.state = 'awaiting_approval' or v_call.server is null then
-      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
-    when v_call.state = 'denied' then
-      return signalbox.replay_of(v_call);
     else
-      return signalbox.start_tool_call(v_run, v_call, p_process);
+      return signalbox.begin_pending(v_run, v_call, p_process, p_policy);
   end case;
 end $function$
 ;
@@ -1738,6 +1809,9 @@ begin
     || ',"digest":' || signalbox.quoted(v_hold.digest)
     || ',"holdId":' || signalbox.quoted(v_hold.id)
     || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  if v_hold.kind = 'approval' then
+    perform signalbox.move_asked_call(v_run, v_hold);
+  end if;
   return v_hold;
 end $function$
 ;
@@ -1876,6 +1950,11 @@ begin
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
     return json_build_object('code', 'approval_changed', 'digest', v_hold.digest);
+  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(v_hold.run_id, p_actor) then
+    perform signalbox.audit(p_tenant, 'hold_decision_refused', p_actor, v_hold.conversation_id, v_hold.run_id, null,
+      '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
+      || ',"why":"same person"}');
+    return json_build_object('code', 'permission_denied', 'detail', 'Somebody else than who asked for the run has to decide this.');
   end if;
   v_hold := signalbox.close_hold(p_hold, 'decided', p_decision, p_response, p_actor);
   return signalbox.hold_changed(v_hold, 'decided', signalbox.wake_run(v_hold.run_id));
@@ -1930,6 +2009,25 @@ CREATE OR REPLACE FUNCTION signalbox.delivery_payload(p_delivery text, p_type te
  STABLE
 RETURN ((((((((((((((((((((((((((('{"id":'::text || signalbox.quoted(p_delivery)) || ',"type":'::text) || signalbox.quoted(p_type)) || ',"timestamp":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || ',"data":{"type":'::text) || signalbox.quoted((p_event).type)) || ',"itemId":'::text) || signalbox.quoted((p_event).item_id)) || ',"sequence":'::text) || (p_event).sequence) || ',"revision":'::text) || (p_event).revision) || ',"conversationId":'::text) || signalbox.quoted((p_event).conversation_id)) || ',"runId":'::text) || signalbox.quoted((p_event).run_id)) || ',"turnId":'::text) || signalbox.quoted((p_event).turn_id)) || ',"traceId":'::text) || signalbox.quoted((p_event).trace_id)) || ',"generation":'::text) || (p_event).generation) || ',"at":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || CASE WHEN (btrim((p_event).data, ' 
 	{}'::text) = ''::text) THEN '}'::text ELSE (','::text || substr(ltrim((p_event).data), 2)) END) || '}'::text)
+;
+CREATE OR REPLACE FUNCTION signalbox.deny_pending(p_run signalbox.run, p_call text, p_code text, p_reason text, p_result text)
+ RETURNS signalbox.tool_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  update signalbox.tool_call
+  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(), result = p_result
+  where id = p_call and signalbox.is_pending(state)
+  returning * into v_call;
+  if found then
+    perform signalbox.note_tool_finished(p_run, v_call);
+  else
+    select t.* into v_call from signalbox.tool_call t where t.id = p_call;
+  end if;
+  return v_call;
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text, p_digest text, p_code text, p_reason text)
  RETURNS json
@@ -2247,11 +2345,13 @@ begin
   get diagnostics v_gone = row_count;
   v_left := v_left - v_gone;
   update signalbox.tool_call t
-  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
+  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null,
+      edited_arguments = null, judgement = null, reconciliation_note = null
   where t.id in (
     select n.id from signalbox.run r join signalbox.tool_call n on n.run_id = r.id
     where r.conversation_id = p_conversation
-      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null) limit v_left);
+      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null or n.edited_arguments is not null
+           or n.judgement is not null or n.reconciliation_note is not null) limit v_left);
   get diagnostics v_gone = row_count;
   v_left := v_left - v_gone;
   update signalbox.hold h set subject = '{}', response = null
@@ -2792,6 +2892,38 @@ begin
   end case;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.inherit_hold(p_run signalbox.run, p_call signalbox.tool_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_before signalbox.tool_call;
+  v_hold signalbox.hold;
+begin
+  select t.* into v_before from signalbox.tool_call t
+  where t.run_id = p_call.run_id and t.generation < p_call.generation and t.hold_id is not null
+    and t.state in ('awaiting_approval', 'authorized') and t.server = p_call.server and t.tool = p_call.tool
+    and t.definition_hash is not distinct from p_call.definition_hash and t.arguments_digest = p_call.arguments_digest
+  order by t.proposed_at, t.ordinal
+  limit 1 for update;
+  if not found then
+    return;
+  end if;
+  update signalbox.tool_call set state = 'withdrawn', finished_at = signalbox.clock(), hold_id = null
+  where id = v_before.id;
+  update signalbox.tool_call
+  set state = v_before.state, hold_id = v_before.hold_id, call_digest = v_before.call_digest,
+      edited_arguments = v_before.edited_arguments
+  where id = p_call.id;
+  update signalbox.hold
+  set subject = subject || jsonb_build_object('toolCallId', p_call.id, 'toolUseId', p_call.tool_use_id)
+  where id = v_before.hold_id
+  returning * into strict v_hold;
+  if v_hold.state = 'open' then
+    perform signalbox.note_hold_opened(p_run, v_hold, p_call.generation);
+  end if;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.is_at_rest(p_conversation text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2805,6 +2937,12 @@ begin
     and not exists (select from signalbox.run r join signalbox.tool_call t on t.run_id = r.id and t.state = 'executing'
                     where r.conversation_id = p_conversation);
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.is_pending(p_state text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (p_state = ANY (ARRAY['proposed'::text, 'awaiting_approval'::text, 'authorized'::text]))
 ;
 CREATE OR REPLACE FUNCTION signalbox.keep_ending()
  RETURNS trigger
@@ -2972,6 +3110,22 @@ BEGIN ATOMIC
   LIMIT lost_calls.p_limit);
 END
 ;
+CREATE OR REPLACE FUNCTION signalbox.may_still_decide(p_actor text, p_tenant text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select from signalbox.api_key k
+    where k.id = p_actor::json ->> 'keyId' and k.tenant_id = p_tenant and k.revoked_at is null
+      and 'write' = any (k.rights));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.message_calls(p_run text, p_model_call text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+RETURN (SELECT json_agg(json_build_object('toolCallId', t.id, 'toolUseId', t.tool_use_id, 'name', t.name, 'server', t.server, 'tool', t.tool, 'effect', t.effect, 'definitionHash', t.definition_hash, 'argumentsJson', COALESCE(t.edited_arguments, t.arguments), 'state', t.state) ORDER BY t.ordinal) AS json_agg FROM signalbox.tool_call t WHERE ((t.run_id = message_calls.p_run) AND (t.model_call_id = message_calls.p_model_call)))
+;
 CREATE OR REPLACE FUNCTION signalbox.missed_turns(p_run signalbox.run)
  RETURNS json
  LANGUAGE plpgsql
@@ -2992,6 +3146,44 @@ begin
             and m.position < p_run.position * 2 and m.role = 'user' and not m.struck
             and (r.started_at is not null or r.consumed_at is not null)
           order by m.position desc limit 8) as missed);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.move_asked_call(p_run signalbox.run, p_hold signalbox.hold)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_words text := signalbox.words_of(p_hold.response);
+  v_reason text;
+begin
+  select t.* into v_call from signalbox.tool_call t
+  where t.hold_id = p_hold.id and signalbox.is_pending(t.state) for update;
+  if not found then
+    return;
+  end if;
+  case
+    when p_hold.state = 'withdrawn' then
+      update signalbox.tool_call set state = 'withdrawn', finished_at = signalbox.clock() where id = v_call.id;
+    when p_hold.state = 'expired' then
+      v_reason := 'Nobody approved this call in time.';
+      perform signalbox.deny_pending(p_run, v_call.id, 'approval_expired', v_reason,
+                                     signalbox.said(v_reason || ' (approval_expired)', true));
+    when p_hold.decision = 'approve' then
+      update signalbox.tool_call set state = 'authorized' where id = v_call.id;
+    when p_hold.decision = 'edit' then
+      update signalbox.tool_call
+      set state = 'authorized', edited_arguments = p_hold.response ->> 'argumentsJson',
+          call_digest = p_hold.response ->> 'digest', verdict = null, policy_version = null, judgement = null
+      where id = v_call.id;
+    when p_hold.decision = 'respond' then
+      perform signalbox.deny_pending(p_run, v_call.id, null, 'A person answered in place of the tool.',
+                                     signalbox.said(coalesce(v_words, ''), false));
+    else
+      v_reason := 'A person refused this call' || coalesce(': ' || v_words, '.');
+      perform signalbox.deny_pending(p_run, v_call.id, 'approval_rejected', v_reason,
+                                     signalbox.said(v_reason, true));
+  end case;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.move_queue(p_conversation text, p_after bigint, p_generation bigint)
@@ -3205,6 +3397,33 @@ BEGIN ATOMIC
    ORDER BY p.incarnation;
 END
 ;
+CREATE OR REPLACE FUNCTION signalbox.open_asked(p_run signalbox.run, p_model_call text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_hold text;
+begin
+  for v_call in
+    select t.* from signalbox.tool_call t
+    where t.run_id = p_run.id and t.model_call_id = p_model_call and t.verdict = 'ask' and t.hold_id is null
+      and signalbox.is_pending(t.state) and (signalbox.same_effect(t)).id is null
+    order by t.ordinal for update
+  loop
+    v_hold := signalbox.new_id('hld');
+    update signalbox.tool_call set state = 'awaiting_approval', hold_id = v_hold where id = v_call.id;
+    perform signalbox.put_hold(p_run, v_hold, 'approval', jsonb_build_object(
+      'toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'name', v_call.name, 'server', v_call.server,
+      'tool', v_call.tool, 'title', v_call.title, 'effect', v_call.effect, 'grade', 'contained',
+      'argumentsJson', coalesce(v_call.edited_arguments, v_call.arguments), 'definitionHash', v_call.definition_hash,
+      'agentRevision', p_run.agent_revision, 'policyVersion', v_call.policy_version,
+      'rules', coalesce(v_call.judgement -> 'rules', '[]'), 'reason', v_call.judgement ->> 'reason',
+      'origins', v_call.judgement -> 'origins', 'approver', coalesce(v_call.judgement ->> 'approver', 'anyone')),
+      v_call.call_digest, (v_call.judgement ->> 'expiresInMs')::bigint);
+  end loop;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.open_era(p_cause text, p_place text)
  RETURNS integer
  LANGUAGE plpgsql
@@ -3291,7 +3510,8 @@ CREATE OR REPLACE FUNCTION signalbox.open_tool_call(p_token_hash text, p_process
 AS $function$
 begin
   perform signalbox.foresee_pause(p_token_hash);
-  return signalbox.in_earlier_words(signalbox.begin_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest));
+  return signalbox.in_earlier_words(
+    signalbox.begin_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest, null));
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.orphaned_generation(p_conversation text, p_generation bigint)
@@ -3392,6 +3612,7 @@ CREATE OR REPLACE FUNCTION signalbox.propose(p_run signalbox.run, p_call signalb
 AS $function$
 declare
   v_proposal jsonb;
+  v_before signalbox.tool_call;
   v_ordinal integer := 0;
 begin
   if (select count(*) > count(distinct p ->> 'toolUseId') from jsonb_array_elements(p_proposals) p)
@@ -3413,6 +3634,13 @@ begin
       perform signalbox.propose_new(p_run, p_call, v_ordinal, v_proposal);
     end if;
   end loop;
+  for v_before in
+    select t.* from signalbox.tool_call t
+    where t.run_id = p_run.id and t.generation < p_call.generation and signalbox.is_pending(t.state)
+    order by t.proposed_at, t.ordinal for update
+  loop
+    perform signalbox.withdraw_call(v_before);
+  end loop;
   return true;
 end $function$
 ;
@@ -3423,7 +3651,8 @@ AS $function$
 begin
   update signalbox.tool_call
   set state = 'proposed', process = null, started_at = null, finished_at = null, result = null, result_summary = null,
-      error_code = null, proposed_at = signalbox.clock()
+      error_code = null, denial = null, proposed_at = signalbox.clock(), verdict = null, policy_version = null,
+      judgement = null, hold_id = null, edited_arguments = null, call_digest = null
   where run_id = p_run and tool_use_id = p_tool_use
     and (state in ('failed', 'withdrawn') or (state = 'unknown' and effect in ('read', 'egress_read')));
 end $function$
@@ -3434,11 +3663,13 @@ CREATE OR REPLACE FUNCTION signalbox.propose_new(p_run signalbox.run, p_call sig
 AS $function$
 declare
   v_denied boolean := p_proposal ->> 'server' is null;
+  v_judged jsonb := nullif(p_proposal -> 'judged', 'null');
   v_call signalbox.tool_call;
 begin
   insert into signalbox.tool_call (
     id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name, server, tool, title, effect,
-    definition_hash, arguments, arguments_digest, state, generation, error_code, denial, proposed_at, finished_at)
+    definition_hash, arguments, arguments_digest, call_digest, state, generation, error_code, denial, proposed_at,
+    finished_at)
   values (
     p_proposal ->> 'toolCallId', p_run.tenant_id, p_run.id, p_run.conversation_id, p_call.id, p_ordinal,
     p_proposal ->> 'toolUseId', p_proposal ->> 'name', p_proposal ->> 'server', p_proposal ->> 'tool',
@@ -3446,13 +3677,21 @@ begin
               where t.tenant_id = p_run.tenant_id and t.server = p_proposal ->> 'server'
                 and t.tool = p_proposal ->> 'tool'), p_proposal ->> 'tool', p_proposal ->> 'name'),
     p_proposal ->> 'effect', p_proposal ->> 'definitionHash', p_proposal ->> 'argumentsJson',
-    p_proposal ->> 'argumentsDigest', case when v_denied then 'denied' else 'proposed' end, p_call.generation,
+    p_proposal ->> 'argumentsDigest', p_proposal ->> 'callDigest',
+    case when v_denied then 'denied' else 'proposed' end, p_call.generation,
     case when v_denied then 'tool_not_allowed' end,
     case when v_denied then 'This agent has no tool of that name.' end,
     signalbox.clock(), case when v_denied then signalbox.clock() end)
   returning * into strict v_call;
   if v_denied then
     perform signalbox.note_tool_finished(p_run, v_call);
+    return;
+  end if;
+  if v_judged is null or v_judged ->> 'verdict' = 'ask' then
+    perform signalbox.inherit_hold(p_run, v_call);
+  end if;
+  if v_judged is not null then
+    perform signalbox.put_verdict(p_run, v_call.id, v_judged ->> 'policyVersion', v_judged - 'policyVersion');
   end if;
 end $function$
 ;
@@ -3605,6 +3844,25 @@ begin
     v_generation, '{}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.put_verdict(p_run signalbox.run, p_call text, p_policy text, p_verdict jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+begin
+  update signalbox.tool_call
+  set verdict = p_verdict ->> 'verdict', policy_version = p_policy, judgement = p_verdict - 'verdict',
+      call_digest = coalesce(call_digest, p_verdict ->> 'callDigest')
+  where id = p_call and signalbox.is_pending(state) and policy_version is distinct from p_policy
+  returning * into v_call;
+  if found and v_call.verdict = 'deny' then
+    v_call := signalbox.deny_pending(p_run, p_call, p_verdict ->> 'code', p_verdict ->> 'reason',
+                                     signalbox.said(p_verdict ->> 'reason', true));
+    perform signalbox.withdraw_question(v_call);
+  end if;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.quoted(p_text text)
  RETURNS text
  LANGUAGE sql
@@ -3730,6 +3988,70 @@ begin
   end loop;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.reconcile_tool_call(p_tenant text, p_user text, p_call text, p_actor text, p_outcome text, p_result text, p_note text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_run signalbox.run;
+begin
+  perform set_config('signalbox.tenant', p_tenant, true);
+  select t.* into v_call from signalbox.tool_call t where t.id = p_call and t.tenant_id = p_tenant;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  v_run := signalbox.lock_run(p_tenant, p_user, v_call.run_id);
+  if v_run.id is null then
+    return json_build_object('code', 'not_found');
+  end if;
+  perform from signalbox.conversation c where c.id = v_run.conversation_id for no key update;
+  update signalbox.tool_call
+  set state = case p_outcome when 'not_executed' then 'withdrawn' else p_outcome end,
+      result = coalesce(p_result, signalbox.said(case p_outcome
+        when 'succeeded' then 'The call was carried out.'
+        when 'failed' then 'The call failed.'
+        else 'The call was not made.' end, p_outcome <> 'succeeded')),
+      result_summary = left(coalesce(p_note, ''), 200), error_code = null, finished_at = signalbox.clock(),
+      reconciled_by = p_actor, reconciled_at = signalbox.clock(), reconciliation_note = p_note
+  where id = p_call and state = 'unknown'
+  returning * into v_call;
+  if not found then
+    return signalbox.refused('The outcome of this call is not unknown; there is nothing to settle.');
+  end if;
+  perform signalbox.tell_tool_finished(v_run, v_call, 3);
+  perform signalbox.audit(p_tenant, 'tool_reconciled', p_actor, v_run.conversation_id, v_run.id, v_call.generation,
+    '{"note":' || signalbox.quoted(p_note)
+    || ',"outcome":' || signalbox.quoted(p_outcome)
+    || ',"toolCallId":' || signalbox.quoted(p_call) || '}');
+  return json_build_object('kind', 'reconciled', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.record_verdicts(p_token_hash text, p_process integer, p_model_call text, p_policy text, p_verdicts jsonb)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
+  v_run signalbox.run := v_entry.run;
+  v_verdict jsonb;
+begin
+  if v_entry.code is not null then
+    return signalbox.not_entered(v_entry);
+  end if;
+  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
+  for v_verdict in select value from jsonb_array_elements(p_verdicts) loop
+    if exists (select from signalbox.tool_call t
+               where t.id = v_verdict ->> 'toolCallId' and t.run_id = v_run.id and t.model_call_id = p_model_call)
+    then
+      perform signalbox.put_verdict(v_run, v_verdict ->> 'toolCallId', p_policy, v_verdict - 'toolCallId');
+    end if;
+  end loop;
+  return json_build_object('kind', 'judged', 'conversationId', v_run.conversation_id,
+                           'sequence', signalbox.newest(v_run.conversation_id));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.refuse_gateway_call(p_call text, p_tenant text, p_actor text, p_endpoint text, p_server text, p_tool text, p_effect text, p_arguments text, p_digest text, p_code text, p_reason text)
  RETURNS json
  LANGUAGE plpgsql
@@ -3780,6 +4102,7 @@ begin
   returning * into v_call;
   if found then
     perform signalbox.note_tool_finished(v_run, v_call);
+    perform signalbox.withdraw_question(v_call);
   else
     perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
   end if;
@@ -3860,7 +4183,6 @@ begin
   where conversation_id = p_conversation
   returning cancel_at is not null into strict v_cancelled;
   perform signalbox.unbind_slots(p_conversation);
-  perform signalbox.withdraw_proposals(v_run.id);
   if v_cancelled then
     perform signalbox.end_unowned(v_run, p_generation + 1);
     perform signalbox.hand_over(p_conversation);
@@ -3992,6 +4314,12 @@ CREATE OR REPLACE FUNCTION signalbox.rfc3339(p_at timestamp with time zone)
  STABLE PARALLEL SAFE
 RETURN to_char((p_at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
 ;
+CREATE OR REPLACE FUNCTION signalbox.said(p_text text, p_is_error boolean)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+RETURN (json_build_object('content', json_build_array(json_build_object('type', 'text', 'text', p_text)), 'isError', p_is_error))::text
+;
 CREATE OR REPLACE FUNCTION signalbox.same_effect(p_call signalbox.tool_call)
  RETURNS signalbox.tool_call
  LANGUAGE plpgsql
@@ -4004,7 +4332,7 @@ begin
     and t.state in ('succeeded', 'unknown') and p_call.effect in ('write', 'irreversible')
     and t.server = p_call.server and t.tool = p_call.tool
     and t.definition_hash is not distinct from p_call.definition_hash
-    and t.arguments_digest = p_call.arguments_digest
+    and (t.arguments_digest = p_call.arguments_digest or t.call_digest = p_call.call_digest)
     and not exists (select from signalbox.tool_call n where n.replay_of = t.id and n.generation = p_call.generation)
   order by t.proposed_at, t.ordinal
   limit 1;
@@ -4277,18 +4605,22 @@ begin
   returning * into strict v_call;
   perform signalbox.write_event(p_run, v_call.generation, 0, v_call.id, 'tool.started', json_build_object(
     'toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'tool', v_call.name, 'title', v_call.title,
-    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(v_call.arguments, 200)));
+    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(coalesce(v_call.edited_arguments, v_call.arguments), 200)));
   perform signalbox.audit(p_run.tenant_id, 'tool_called', p_run.actor, p_run.conversation_id, p_run.id,
     v_call.generation,
     '{"argumentsDigest":' || signalbox.quoted(v_call.arguments_digest)
     || case when v_call.attempt > 1 then ',"attempt":' || v_call.attempt else '' end
+    || case when v_call.call_digest is null then '' else ',"callDigest":' || signalbox.quoted(v_call.call_digest) end
     || ',"definitionHash":' || signalbox.quoted(v_call.definition_hash)
     || ',"effect":' || signalbox.quoted(v_call.effect)
+    || case when v_call.hold_id is null then '' else ',"holdId":' || signalbox.quoted(v_call.hold_id) end
     || ',"name":' || signalbox.quoted(v_call.name)
     || ',"toolCallId":' || signalbox.quoted(v_call.id) || '}');
   -- The row outlives every retry of the call, so its id is the key an upstream can recognise a repetition by.
   return json_build_object('kind', 'execute', 'toolCallId', v_call.id, 'runId', v_call.run_id, 'server', v_call.server,
-    'tool', v_call.tool, 'effect', v_call.effect, 'argumentsJson', v_call.arguments, 'idempotencyKey', v_call.id,
+    'tool', v_call.tool, 'effect', v_call.effect,
+    'argumentsJson', coalesce(v_call.edited_arguments, v_call.arguments), 'isEdited', v_call.edited_arguments is not null,
+    'callDigest', v_call.call_digest, 'conditions', v_call.judgement -> 'conditions', 'idempotencyKey', v_call.id,
     'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $function$
 ;
@@ -4448,7 +4780,6 @@ begin
   v_again := v_run.generation is not null;
   if v_again then
     perform signalbox.close_lost_calls(v_run);
-    perform signalbox.withdraw_proposals(v_run.id);
   end if;
   update signalbox.ownership
   set generation = generation + 1, owner = p_process, runtime = v_run.runtime, ready_at = null
@@ -4704,6 +5035,40 @@ begin
   update signalbox.process set dead_at = signalbox.clock() where incarnation = p_process and dead_at is null;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.use_approval(p_run signalbox.run, p_call signalbox.tool_call)
+ RETURNS signalbox.tool_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+  v_why text;
+  v_call signalbox.tool_call := p_call;
+begin
+  select h.* into v_hold from signalbox.hold h where h.id = p_call.hold_id;
+  if v_hold.expires_at <= signalbox.clock() then
+    return signalbox.deny_pending(p_run, p_call.id, 'approval_expired', 'The approval of this call has expired.',
+      signalbox.said('The approval of this call has expired. (approval_expired)', true));
+  end if;
+  v_why := case
+    when v_hold.state is distinct from 'decided' or v_hold.decision not in ('approve', 'edit') then 'not approved'
+    when p_call.call_digest is distinct from case v_hold.decision when 'edit' then v_hold.response ->> 'digest'
+                                                                  else v_hold.digest end then 'another call'
+    when not signalbox.may_still_decide(v_hold.decided_by, p_run.tenant_id) then 'approver may not any more'
+    end;
+  if v_why is null then
+    return v_call;
+  end if;
+  perform signalbox.audit(p_run.tenant_id, 'approval_void', p_run.actor, p_run.conversation_id, p_run.id,
+    p_run.generation,
+    '{"holdId":' || signalbox.quoted(v_hold.id) || ',"toolCallId":' || signalbox.quoted(p_call.id)
+    || ',"why":' || signalbox.quoted(v_why) || '}');
+  update signalbox.tool_call set state = 'proposed', hold_id = null, verdict = 'ask' where id = p_call.id
+  returning * into strict v_call;
+  perform signalbox.open_asked(p_run, v_call.model_call_id);
+  select t.* into strict v_call from signalbox.tool_call t where t.id = p_call.id;
+  return v_call;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.utf16_length(p_text text)
  RETURNS integer
  LANGUAGE sql
@@ -4795,6 +5160,16 @@ begin
   return true;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.withdraw_call(p_call signalbox.tool_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update signalbox.tool_call set state = 'withdrawn', finished_at = signalbox.clock()
+  where id = p_call.id and signalbox.is_pending(state);
+  perform signalbox.withdraw_question(p_call);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.withdraw_holds(p_run signalbox.run)
  RETURNS void
  LANGUAGE plpgsql
@@ -4813,11 +5188,32 @@ CREATE OR REPLACE FUNCTION signalbox.withdraw_proposals(p_run text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_call signalbox.tool_call;
 begin
-  update signalbox.tool_call
-  set state = 'withdrawn', finished_at = signalbox.clock()
-  where run_id = p_run and state in ('proposed', 'awaiting_approval', 'authorized');
+  for v_call in
+    select t.* from signalbox.tool_call t where t.run_id = p_run and signalbox.is_pending(t.state)
+    order by t.proposed_at, t.ordinal for update
+  loop
+    perform signalbox.withdraw_call(v_call);
+  end loop;
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.withdraw_question(p_call signalbox.tool_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from signalbox.hold h where h.id = p_call.hold_id and h.state = 'open') then
+    perform signalbox.close_hold(p_call.hold_id, 'withdrawn', null, null, null);
+  end if;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.words_of(p_response jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+RETURN CASE jsonb_typeof(p_response) WHEN 'null'::text THEN NULL::text WHEN 'string'::text THEN (p_response #>> '{}'::text[]) WHEN 'object'::text THEN COALESCE((p_response ->> 'reason'::text), (p_response ->> 'text'::text), (p_response)::text) ELSE (p_response)::text END
 ;
 CREATE OR REPLACE FUNCTION signalbox.write_event(p_run signalbox.run, p_generation bigint, p_step integer, p_item text, p_type text, p_data json)
  RETURNS bigint

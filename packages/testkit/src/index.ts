@@ -29,6 +29,7 @@ export { startPlatformDouble, type PlatformDouble, type PlatformDoubleOptions } 
 export { memoryAdmissionRecord } from "./memory/admission-record.ts";
 export { MemoryDatabase, type CallFacts, type Commit, type MemoryDatabaseOptions } from "./memory/database.ts";
 export { memoryGateRecord } from "./memory/gate-record.ts";
+export { memoryHoldRecord } from "./memory/suspension.ts";
 export { memoryOwnershipRecord } from "./memory/ownership-record.ts";
 export { memoryProcessRecord } from "./memory/process-record.ts";
 export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";

@@ -39,7 +39,9 @@ function recordedResult({ state, resultJson }: CallOutcome): ToolOutcome | null 
   }
   // An MCP result as the tool gate gave it to an engine, or would have.
   const content = wellFormedJson(result.content) as readonly ToolContent[];
-  return { content, isError: state !== "succeeded" || ("isError" in result && result.isError === true) };
+  // A person may have answered in place of the tool: then the result of a denial says itself that it is no error.
+  const says = "isError" in result ? result.isError : undefined;
+  return { content, isError: says === true || (state !== "succeeded" && says !== false) };
 }
 
 function said(text: string): ToolOutcome {

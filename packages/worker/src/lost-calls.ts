@@ -1,9 +1,10 @@
 /**
- * Calls whose results a turn lacks when it is gone on with. What the ledger knows is given as it is. A look that was lost
- * with its gate is taken again, under its own id and through the gate, whose ledger decides whether it may; anything that
- * could have acted is told as unknown and never made a second time.
+ * Calls whose results a turn lacks when it is gone on with. What the ledger knows is given as it is. What was proposed and
+ * not made yet, perhaps because somebody was asked about it, is made now, and a look that was lost with its gate is taken
+ * again: under its own id and through the gate, whose ledger decides whether it may. Anything that could have acted is
+ * told as unknown and never made a second time.
  */
-import type { EffectClass, Snapshot } from "@signalbox/contract";
+import type { EffectClass, Snapshot, ToolCallState } from "@signalbox/contract";
 import { outcomeOfLostCall } from "./call-outcome.ts";
 import type { CallOutcome, TranscriptLog } from "./executor.ts";
 import type { JsonObject } from "./gate-clients/model-message.ts";
@@ -17,7 +18,7 @@ export interface LostCall {
   readonly input: JsonObject;
 }
 
-/** Where what became of calls is asked: the ledger, and the tool gate for a look that may be taken again. */
+/** Where what became of calls is asked: the ledger, and the tool gate for what may be made now. */
 export interface LostCallPorts {
   readonly snapshot: Pick<Snapshot, "tools">;
   readonly ledger: Pick<TranscriptLog, "outcomes">;
@@ -27,6 +28,7 @@ export interface LostCallPorts {
 
 /** Calls that are made again at the same time. */
 const AT_ONCE_MAX = 16;
+const PENDING: ReadonlySet<string> = new Set<ToolCallState>(["proposed", "awaiting_approval", "authorized"]);
 const LOOKS: ReadonlySet<EffectClass | undefined> = new Set<EffectClass>(["read", "egress_read"]);
 
 /** What became of a lost call, as its model is to read it. */
@@ -63,7 +65,8 @@ async function resultOf(
   { snapshot, tools, signal }: LostCallPorts,
 ): Promise<ToolOutcome> {
   const effect = snapshot.tools.find(({ name }) => name === call.name)?.effect;
-  return recorded?.state === "unknown" && LOOKS.has(effect)
+  const isPending = recorded !== undefined && PENDING.has(recorded.state);
+  return isPending || (recorded?.state === "unknown" && LOOKS.has(effect))
     ? await tools.call({ ...call, signal })
     : outcomeOfLostCall(recorded);
 }

@@ -3,7 +3,16 @@
  * a look at what is recorded. The same suite runs against the memory record and against the database.
  */
 import type { AgentId, ConversationId, EndReason, PlatformEvent, RunId, RunState } from "@signalbox/contract";
-import type { AdmissionRecord, GateRecord, Ownership, OwnershipRecord, ProcessRecord } from "@signalbox/core";
+import type {
+  AdmissionRecord,
+  DecideCommand,
+  GateRecord,
+  HoldChange,
+  HoldRecord,
+  Ownership,
+  OwnershipRecord,
+  ProcessRecord,
+} from "@signalbox/core";
 
 export interface BenchConversation {
   readonly tenantId: string;
@@ -16,7 +25,8 @@ export interface BenchProcess {
   readonly incarnation: number;
   readonly admission: AdmissionRecord;
   readonly owners: OwnershipRecord;
-  readonly gates: GateRecord;
+  readonly gates: GateRecord & HoldRecord;
+  decide(command: DecideCommand): Promise<HoldChange>;
   readonly processes: ProcessRecord;
   /** Ends as a crash would: its presence is gone, nothing is said. */
   die(): Promise<void>;

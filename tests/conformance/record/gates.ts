@@ -125,7 +125,14 @@ export function gatesSuite(bench: () => RecordBench): void {
     const { tokenHash } = await start(bench(), process);
     const [one, two] = [proposal(), proposal()];
     await propose(process, tokenHash, [one, two]);
-    const open = () => process.gates.openToolCall({ ...one, tokenHash, process: process.incarnation, toolUseId: null });
+    const open = () =>
+      process.gates.openToolCall({
+        ...one,
+        tokenHash,
+        process: process.incarnation,
+        toolUseId: null,
+        policyVersion: null,
+      });
     const grants = [await open(), await open()];
     expect(grants.map(({ toolCallId }) => toolCallId)).toEqual([one.toolCallId, two.toolCallId]);
     expect(await codeOf(open())).not.toBe("accepted");

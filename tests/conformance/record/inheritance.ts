@@ -194,7 +194,7 @@ export function inheritanceSuite(bench: () => RecordBench): void {
     const ids = [done.toolUseId, waiting.toolUseId, "toolu_never"];
     expect(await process.gates.callOutcomes(next.tokenHash, ids)).toEqual([
       { toolUseId: done.toolUseId, state: "succeeded", resultJson: '"succeeded"' },
-      { toolUseId: waiting.toolUseId, state: "withdrawn", resultJson: null },
+      { toolUseId: waiting.toolUseId, state: "proposed", resultJson: null },
     ]);
     const elsewhere = await start(bench(), process);
     expect(await process.gates.callOutcomes(elsewhere.tokenHash, ids)).toEqual([]);

@@ -14,7 +14,15 @@ import {
   type Snapshot,
   type TurnId,
 } from "@signalbox/contract";
-import type { AdmitCommand, Conclusion, Finalization, Ownership, Proposal, TranscriptRow } from "@signalbox/core";
+import type {
+  AdmitCommand,
+  CallVerdict,
+  Conclusion,
+  Finalization,
+  Ownership,
+  Proposal,
+  TranscriptRow,
+} from "@signalbox/core";
 import { expect } from "vitest";
 import type { BenchConversation, BenchProcess, RecordBench, Started } from "./bench.ts";
 
@@ -154,12 +162,15 @@ export function proposal(changes: Partial<Proposal> & { readonly effect?: Propos
     definitionHash: sha256(tool ?? ""),
     argumentsJson,
     argumentsDigest: sha256(argumentsJson),
+    callDigest: null,
+    judged: null,
     ...changes,
   };
 }
 
 export function openTool(process: BenchProcess, tokenHash: string, { toolUseId, name, argumentsDigest }: Proposal) {
-  return process.gates.openToolCall({ tokenHash, process: process.incarnation, toolUseId, name, argumentsDigest });
+  const intent = { tokenHash, process: process.incarnation, toolUseId, name, argumentsDigest };
+  return process.gates.openToolCall({ ...intent, policyVersion: null });
 }
 
 export function toolOutcome({ toolCallId }: Proposal, state: "succeeded" | "failed" | "unknown" = "succeeded") {
@@ -226,4 +237,10 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
   } catch (thrown) {
     return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
   }
+}
+
+/** As the gate of a model records it: with what its policy says of the call. */
+export function judged(call: Proposal, verdict: CallVerdict, policyVersion = "policy-1"): Proposal {
+  const callDigest = sha256(`${call.name} ${call.argumentsJson}`);
+  return { ...call, callDigest, judged: { ...verdict, callDigest, policyVersion } };
 }

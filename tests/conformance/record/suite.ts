@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { admissionSuite } from "./admission.ts";
+import { approvalsSuite } from "./approvals.ts";
 import type { OpenBench, RecordBench } from "./bench.ts";
 import { gatesSuite } from "./gates.ts";
 import { inheritanceSuite } from "./inheritance.ts";
@@ -30,6 +31,9 @@ export function recordConformance(name: string, open: OpenBench): void {
     });
     describe("gates and transcript", () => {
       gatesSuite(bench);
+    });
+    describe("approvals", () => {
+      approvalsSuite(bench);
     });
     describe("what a dead generation leaves", () => {
       inheritanceSuite(bench);

@@ -57,7 +57,14 @@ async function payments(ownership: Ownership, process: number): Promise<number> 
   await gates.settleModelCall(modelSettlement(modelCallId, [proposal]));
   const { toolUseId, name, argumentsDigest } = proposal;
   const pay = async (at: ApiWorld): Promise<number> => {
-    const grant = await at.record.gates.openToolCall({ tokenHash, process, toolUseId, name, argumentsDigest });
+    const grant = await at.record.gates.openToolCall({
+      tokenHash,
+      process,
+      toolUseId,
+      name,
+      argumentsDigest,
+      policyVersion: null,
+    });
     if (grant.kind !== "execute") return 0;
     const outcome = { state: "succeeded", resultJson: "{}", resultSummary: "paid", errorCode: null } as const;
     await at.record.gates.settleToolCall({ toolCallId: grant.toolCallId, ...outcome });

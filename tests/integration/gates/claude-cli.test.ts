@@ -5,6 +5,7 @@ import { createGateServer } from "../../../packages/server/src/gates/gate-server
 import { createModelGate, type ModelGate } from "../../../packages/server/src/model-gate/model-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { createToolGate } from "../../../packages/server/src/tool-gate/tool-gate.ts";
+import { allowing } from "./allowing.ts";
 import { started, stopped, stream, text, toolUse } from "./anthropic-events.ts";
 import { askClaudeCli, type CliOptions } from "./claude-cli.ts";
 import { raw, recordingLog } from "./gate-fixture.ts";
@@ -30,6 +31,7 @@ async function runCli(
   const record = await WatchedRecord.open(snapshotWith({ tools: frozenTools(catalog) }));
   const ports = {
     record,
+    judge: allowing,
     clock: systemClock,
     digest: systemDigest,
     randomness: systemRandomness,

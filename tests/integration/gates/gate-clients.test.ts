@@ -6,6 +6,7 @@ import { createGateServer } from "../../../packages/server/src/gates/gate-server
 import { createModelGate } from "../../../packages/server/src/model-gate/model-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { createToolGate } from "../../../packages/server/src/tool-gate/tool-gate.ts";
+import { allowing } from "./allowing.ts";
 import { failed, started, stopped, stream, text, toolUse } from "./anthropic-events.ts";
 import { MESSAGE, raw, recordingLog } from "./gate-fixture.ts";
 import { frozenTools, newCatalog } from "./tool-fixture.ts";
@@ -24,7 +25,14 @@ async function withEngine(script: Script, test: (engine: Engine) => Promise<void
   await using catalog = newCatalog({ servers: { docs } });
   await catalog.start();
   const record = await WatchedRecord.open(snapshotWith({ tools: frozenTools(catalog) }));
-  const ports = { record, clock: systemClock, digest: systemDigest, randomness: systemRandomness, log: recordingLog() };
+  const ports = {
+    record,
+    judge: allowing,
+    clock: systemClock,
+    digest: systemDigest,
+    randomness: systemRandomness,
+    log: recordingLog(),
+  };
   const provider = { name: "sim", baseUrl: sim.url, wire: "anthropic", apiKey: null, simulated: true } as const;
   const process = (): number => record.process;
   await using modelGate = createModelGate({ ...ports, process, providers: [provider] });

@@ -7,6 +7,7 @@ import { createModelGate, type ModelGate } from "../../../packages/server/src/mo
 import type { ModelGateLimits } from "../../../packages/server/src/model-gate/model-gate-limits.ts";
 import type { Provider } from "../../../packages/server/src/model-gate/providers.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
+import { allowing } from "./allowing.ts";
 import { snapshotWith, TOKEN, WatchedRecord } from "./watched-record.ts";
 
 export interface LogLine {
@@ -63,6 +64,7 @@ export async function startModelFixture(options: ModelFixtureOptions = {}): Prom
   };
   const gate = createModelGate({
     record,
+    judge: allowing,
     providers: options.providers ?? [provider],
     clock: systemClock,
     process: () => record.process,

@@ -1,7 +1,7 @@
 /** A tool gate with scripted servers behind it, a run whose calls were proposed, and an engine that makes them. */
 import type { Snapshot, SnapshotTool } from "@signalbox/contract";
 import { canonicalJson, makeId, NO_USAGE, uuidV7Bytes } from "@signalbox/contract";
-import type { PinnedTool, ToolStore } from "@signalbox/core";
+import type { PinnedTool, ToolJudge, ToolStore } from "@signalbox/core";
 import { createGateServer, type Gate, type GateServer } from "../../../packages/server/src/gates/gate-server.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { ToolCatalog } from "../../../packages/server/src/tool-gate/tool-catalog.ts";
@@ -11,6 +11,7 @@ import {
   type ToolGateLimits,
 } from "../../../packages/server/src/tool-gate/tool-gate.ts";
 import type { ToolServerConfig } from "../../../packages/server/src/tool-gate/tool-server.ts";
+import { allowing } from "./allowing.ts";
 import { recordingLog } from "./gate-fixture.ts";
 import { snapshotWith, TOKEN, TOKEN_HASH, WatchedRecord } from "./watched-record.ts";
 
@@ -71,6 +72,8 @@ export interface ToolFixture extends AsyncDisposable {
 
 export interface ToolFixtureOptions extends CatalogFixtureOptions {
   readonly limits?: Partial<ToolGateLimits>;
+  /** Allows everything unless the test says otherwise. */
+  readonly judge?: ToolJudge;
   /** Changes what the agent was given, after the tools were listed. */
   readonly tools?: (listed: readonly SnapshotTool[]) => Snapshot["tools"];
 }
@@ -86,6 +89,7 @@ export async function startToolFixture(options: ToolFixtureOptions): Promise<Too
   const record = await WatchedRecord.open(snapshotWith({ tools: options.tools?.(listed) ?? listed }));
   const gate = createToolGate({
     record,
+    judge: options.judge ?? allowing,
     catalog,
     clock: systemClock,
     process: () => record.process,
@@ -150,6 +154,8 @@ export async function propose(record: WatchedRecord, ...calls: readonly Proposed
       definitionHash: tool?.definitionHash ?? null,
       argumentsJson,
       argumentsDigest: systemDigest.sha256Hex(argumentsJson),
+      callDigest: null,
+      judged: null,
     } as const;
   });
   const nothingSpent = { servedModel: "sim-1", usage: NO_USAGE, costMicros: 0, priceVersion: "sim" };

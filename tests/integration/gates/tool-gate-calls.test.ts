@@ -24,6 +24,8 @@ describe("a call that was proposed", () => {
       });
       expect(states).toEqual([
         "slot proposed calls=0",
+        "open_tool_call proposed calls=0",
+        "record_verdicts proposed calls=0",
         "open_tool_call executing calls=0",
         "settle_tool_call succeeded calls=1",
       ]);

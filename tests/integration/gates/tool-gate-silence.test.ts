@@ -80,7 +80,11 @@ describe("a tool that does not answer", () => {
       await record.bind();
       const again = { tokenHash: TOKEN_HASH, process: record.process, toolUseId: slowCall.id, name: slowCall.name };
       const [call] = record.toolCalls;
-      const grant = await record.openToolCall({ ...again, argumentsDigest: call!.argumentsDigest });
+      const grant = await record.openToolCall({
+        ...again,
+        argumentsDigest: call!.argumentsDigest,
+        policyVersion: null,
+      });
       expect(grant).toMatchObject({ kind: "execute", toolCallId: call!.id });
     }));
 

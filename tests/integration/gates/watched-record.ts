@@ -23,6 +23,8 @@ import type {
   ToolIntent,
   ToolSettlement,
   TranscriptRow,
+  ToBeJudged,
+  VerdictRecord,
 } from "@signalbox/core";
 import {
   MemoryDatabase,
@@ -144,11 +146,15 @@ export class WatchedRecord implements GateRecord {
     });
   }
 
-  openToolCall(intent: ToolIntent): Promise<ToolGrant> {
+  openToolCall(intent: ToolIntent): Promise<ToolGrant | ToBeJudged> {
     return this.#attempt("openToolCall", () => {
       this.toolIntents.push(intent);
       return this.#gates.openToolCall(intent);
     });
+  }
+
+  recordVerdicts(record: VerdictRecord): Promise<void> {
+    return this.#attempt("recordVerdicts", () => this.#gates.recordVerdicts(record));
   }
 
   denyToolCall(denial: ToolDenial): Promise<void> {

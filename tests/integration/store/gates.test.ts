@@ -180,6 +180,9 @@ it("executes only what was proposed, with the arguments that were proposed", asy
     tool: "read",
     effect: "read",
     argumentsJson: proposal.argumentsJson,
+    isEdited: false,
+    callDigest: null,
+    conditions: null,
     idempotencyKey: proposal.toolCallId,
   });
   expect(await codeOf(process.openTool(bound, proposal)), "it is being executed").toBe("tool_outcome_unknown");
@@ -210,6 +213,7 @@ it("an engine that sends no id is matched by tool and arguments, in the order of
       toolUseId: null,
       name: first.name,
       argumentsDigest: first.argumentsDigest,
+      policyVersion: null,
     });
   expect([(await open()).toolCallId, (await open()).toolCallId]).toEqual([first.toolCallId, second.toolCallId]);
 });

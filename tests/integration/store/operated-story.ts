@@ -1,9 +1,11 @@
 /** Everything that is audited besides the life of a run itself: waiting, operators' commands, changes and deletions. */
+import type { HoldId } from "@signalbox/contract";
+import { callVerdict } from "@signalbox/core";
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
 import { WebhookQueries } from "../../../packages/server/src/store/queries/webhook-queries.ts";
-import { ACTOR, finishRun, newId, startedRun } from "./record-parts.ts";
+import { ACTOR, codeOf, finishRun, newId, proposalOf, startedRun } from "./record-parts.ts";
 import { until, type RecordProcess, type RecordWorld } from "./record-world.ts";
 
 const TENANT = "default";
@@ -15,6 +17,7 @@ export async function operatedStory(own: RecordWorld): Promise<void> {
   await adoption(own, process);
   await changes(own, process);
   await webhooks(own, process);
+  await approvals(own, process);
 }
 
 async function begun(own: RecordWorld, process: RecordProcess) {
@@ -109,4 +112,27 @@ async function webhooks(own: RecordWorld, process: RecordProcess): Promise<void>
   await queries.rotate({ ...named, ...sealed, graceMs: 1_000 });
   await own.rows("select signalbox.disable_webhook($1, 'gone')", [named.webhookId]);
   await queries.remove(named);
+}
+
+/** An approval that does not count any more when it is used, and an outcome that somebody settles. */
+async function approvals(own: RecordWorld, process: RecordProcess): Promise<void> {
+  const { ownership, tokenHash, runId } = await begun(own, process);
+  const bound = { ownership, tokenHash };
+  const ask = callVerdict({ verdict: "ask", reason: "A person is asked." });
+  const known = proposalOf({ server: "bank", tool: "pay", effect: "irreversible" });
+  const judged = { ...ask, callDigest: "d", policyVersion: "v" };
+  await process.propose(bound, [{ ...known, callDigest: "d", judged }]);
+  await codeOf(process.openTool(bound, known));
+  const { id } = await own.one<{ id: HoldId }>("select id from signalbox.hold where run_id = $1", [runId]);
+  const decision = { tenantId: TENANT, actor: { ...ACTOR, keyId: "key_unheard_of" }, holdId: id } as const;
+  await process.operators.decide({ ...decision, decision: "approve", response: null, digest: "d" });
+  await codeOf(process.openTool(bound, known));
+
+  const open = proposalOf({ effect: "write" });
+  await process.propose(bound, [open]);
+  const { toolCallId } = await process.openTool(bound, open);
+  const outcome = { toolCallId, state: "unknown", resultJson: "{}", resultSummary: "", errorCode: null } as const;
+  await process.gates.settleToolCall(outcome);
+  const found = { toolCallId, outcome: "succeeded", resultJson: null, note: "I looked." } as const;
+  await process.operators.reconcile({ tenantId: TENANT, actor: ACTOR, ...found });
 }

@@ -141,6 +141,8 @@ export function proposalOf(changes: Partial<Proposal> = {}): Proposal {
     definitionHash: sha256("definition"),
     argumentsJson,
     argumentsDigest: sha256(argumentsJson),
+    callDigest: null,
+    judged: null,
     ...changes,
   };
 }

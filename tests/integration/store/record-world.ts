@@ -134,7 +134,14 @@ export class RecordProcess implements AsyncDisposable {
 
   openTool(bound: Bound, proposal: Proposal, process = this.incarnation) {
     const { toolUseId, name, argumentsDigest } = proposal;
-    return this.gates.openToolCall({ tokenHash: bound.tokenHash, process, toolUseId, name, argumentsDigest });
+    return this.gates.openToolCall({
+      tokenHash: bound.tokenHash,
+      process,
+      toolUseId,
+      name,
+      argumentsDigest,
+      policyVersion: null,
+    });
   }
 
   /** Kills the session that carries the presence, as a crash of this process would. */
@@ -172,6 +179,15 @@ export class RecordWorld implements AsyncDisposable {
     const superuser = new pg.Client({ ...database.config, types: { getTypeParser } });
     await superuser.connect();
     return new RecordWorld(database, superuser);
+  }
+
+  /** A key by this id that may read and write, for actors whose right is looked at once more. */
+  async keyOf(id: string): Promise<void> {
+    await this.rows(
+      `insert into signalbox.api_key (id, tenant_id, name, prefix, hash, rights)
+       values ($1, 'default', $1, 'sbx_test', sha256(convert_to($1, 'UTF8')), '{read,write}') on conflict do nothing`,
+      [id],
+    );
   }
 
   async process(options: { readonly leaseMs?: number; readonly registered?: boolean } = {}): Promise<RecordProcess> {

@@ -36,7 +36,7 @@ export type Hold = z.infer<typeof holdSchema>;
 export const holdPageSchema = pageOf(holdSchema, "HoldPage");
 
 /** Verbs of a decision; which of them a hold takes depends on its kind. */
-export const DECISIONS = ["approve", "reject", "respond", "resume"] as const;
+export const DECISIONS = ["approve", "edit", "reject", "respond", "resume"] as const;
 /** A verb of a decision. */
 export type Decision = (typeof DECISIONS)[number];
 

@@ -28,6 +28,8 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   tool_arguments_invalid: "policy_denied",
   policy_denied: "policy_denied",
   policy_unavailable: "policy_denied",
+  approval_rejected: "policy_denied",
+  approval_expired: "policy_denied",
   permission_denied: "policy_denied",
   // Ends that mean something in the platform, its configuration or an engine is wrong.
   engine_failed: "internal",

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { refusedVerb } from "./hold.ts";
 
 const TAKEN: Readonly<Record<HoldKind, readonly Decision[]>> = {
-  approval: ["approve", "reject", "respond"],
+  approval: ["approve", "edit", "reject", "respond"],
   input: ["reject", "respond"],
   client_tool: ["reject", "respond"],
   account: ["reject", "respond"],

@@ -12,8 +12,8 @@ const ANSWERED = "This hold takes the decisions respond and reject.";
 
 const RULES: Readonly<Record<HoldKind, HoldRules>> = {
   approval: {
-    verbs: ["approve", "reject", "respond"],
-    otherwise: "An approval takes the decisions approve, reject and respond.",
+    verbs: ["approve", "edit", "reject", "respond"],
+    otherwise: "An approval takes the decisions approve, edit, reject and respond.",
   },
   input: { verbs: ["respond", "reject"], otherwise: ANSWERED },
   client_tool: { verbs: ["respond", "reject"], otherwise: ANSWERED },

@@ -1,4 +1,4 @@
-/** The tool ledger: what moves a call from proposal to outcome. Total; outcomes are final but for a new proposal. */
+/** The tool ledger: what moves a call from proposal to outcome. Total; outcomes are final but for a new proposal, and an unknown one. */
 import type { EffectClass, ToolCallState } from "@signalbox/contract";
 import { isRepeatable } from "./effect.ts";
 
@@ -28,10 +28,16 @@ export const CALL_TRANSITIONS: Readonly<Record<ToolCallState, Row>> = {
   executing: { ...NOTHING, succeed: "succeeded", fail: "failed", lose: "unknown" },
   succeeded: NOTHING,
   failed: NOTHING,
-  unknown: NOTHING,
+  // A person who has looked settles it: it was carried out, it failed, it was never made.
+  unknown: { ...NOTHING, succeed: "succeeded", fail: "failed", withdraw: "withdrawn" },
   denied: NOTHING,
   withdrawn: NOTHING,
 };
+
+/** Whether it may still be made, denied or withdrawn. */
+export function isPendingCall(state: ToolCallState): boolean {
+  return CALL_TRANSITIONS[state].withdraw !== null && CALL_TRANSITIONS[state].deny !== null;
+}
 
 export function nextCallState(state: ToolCallState, event: CallEvent): ToolCallState | null {
   return CALL_TRANSITIONS[state][event];

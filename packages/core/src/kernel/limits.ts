@@ -60,6 +60,12 @@ export const LIMITS = {
   /** How often a suspension is tried again while a call of the run is outside. */
   suspendRetryMs: 200,
   decisionBytes: 64 * KIB,
+  /** How long an approval may take, and be used after it was given, unless its tool says otherwise … */
+  approvalExpiryMs: 7 * DAY_MS,
+  /** … and at most. */
+  approvalExpiryCapMs: 90 * DAY_MS,
+  /** How long the policy may take to judge the calls of a message. */
+  judgeMs: 2 * SECOND_MS,
 
   // Finalization.
   /** How long a sealed run waits for calls that are still open at a gate. */

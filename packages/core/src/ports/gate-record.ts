@@ -18,6 +18,7 @@ import type {
   Usage,
   ModelCallId,
 } from "@signalbox/contract";
+import type { BatchCall, CallVerdict } from "../gates/call-verdict.ts";
 import type { Held, Suspension } from "./ownership-record.ts";
 
 /** What a slot is bound to. `run` is `null` between steps. */
@@ -60,6 +61,15 @@ export interface Proposal {
   /** Canonical JSON of the arguments. */
   readonly argumentsJson: string;
   readonly argumentsDigest: string;
+  /** Over server, tool, definition and arguments: what an approval of this call is bound to. `null` without a tool. */
+  readonly callDigest: string | null;
+  /** What the policy says of it as part of its message; `null` when the tool gate is to judge it. */
+  readonly judged: (RecordedVerdict & { readonly policyVersion: string }) | null;
+}
+
+/** A verdict as the ledger keeps it. */
+export interface RecordedVerdict extends CallVerdict {
+  readonly callDigest: string;
 }
 
 export interface ModelSettlement {
@@ -81,6 +91,29 @@ export interface ToolIntent {
   readonly toolUseId: string | null;
   readonly name: string;
   readonly argumentsDigest: string;
+  /**
+   * The policy this gate judges by: calls that were judged by another one, or not at all, are to be judged first. `null`
+   * for one that judges nothing and goes by the verdicts there are.
+   */
+  readonly policyVersion: string | null;
+}
+
+/** The message whose calls are to be judged, and its calls in message order. */
+export interface ToBeJudged {
+  readonly kind: "judge";
+  /** The call that was to begin. */
+  readonly toolCallId: ToolCallId;
+  readonly modelCallId: ModelCallId;
+  readonly calls: readonly BatchCall[];
+}
+
+/** Verdicts about calls of one message. Each counts once for a version of the policy: the first. */
+export interface VerdictRecord {
+  readonly tokenHash: string;
+  readonly process: number;
+  readonly modelCallId: ModelCallId;
+  readonly policyVersion: string;
+  readonly verdicts: readonly (RecordedVerdict & { readonly toolCallId: ToolCallId })[];
 }
 
 export type ToolGrant =
@@ -91,7 +124,13 @@ export type ToolGrant =
       readonly server: string;
       readonly tool: string;
       readonly effect: EffectClass;
+      /** What is carried out: as it was proposed, or as a person changed it. */
       readonly argumentsJson: string;
+      readonly isEdited: boolean;
+      /** What was approved, or judged; `null` for a call that a gate of an earlier release proposed. */
+      readonly callDigest: string | null;
+      /** What the verdict demands of the call and its result. */
+      readonly conditions: readonly unknown[] | null;
       /** The same on every retry of this call. */
       readonly idempotencyKey: string;
     }
@@ -161,8 +200,13 @@ export interface GateRecord {
    * call that was never opened (its intent's reply was lost) changes nothing either.
    */
   settleModelCall(settlement: ModelSettlement): Promise<{ readonly proposalsAccepted: boolean }>;
-  /** Errors: also `tool_not_proposed`, `tool_not_allowed`, `tool_outcome_unknown`. */
-  openToolCall(intent: ToolIntent): Promise<ToolGrant>;
+  /**
+   * Opens the approvals that the call's message asks for, and refuses with `run_suspended` and the `KeptCall` while one
+   * is open; verifies the call's own approval once more. Errors: also `tool_not_proposed`, `tool_outcome_unknown`.
+   */
+  openToolCall(intent: ToolIntent): Promise<ToolGrant | ToBeJudged>;
+  /** Under the fence of an intent. A call that is denied by it ends with the reason as its result. */
+  recordVerdicts(record: VerdictRecord): Promise<void>;
   /**
    * Records a denial instead of an intent: the proposed call becomes `denied` with its reason, `tool_denied` is audited
    * and `tool.finished` written. A call that was not proposed, or already has an outcome, is only audited.

@@ -1,5 +1,15 @@
 /** What people decide about runs that exist: holds, pauses and stops, and commands on one run. */
-import type { Actor, Decision, HoldId, RunId, StopId, StopKind, StopScope } from "@signalbox/contract";
+import type {
+  Actor,
+  Decision,
+  HoldId,
+  ReconciledOutcome,
+  RunId,
+  StopId,
+  StopKind,
+  StopScope,
+  ToolCallId,
+} from "@signalbox/contract";
 
 /** Whose things somebody may act on: the tenant's, narrowed to one end user when the caller speaks for one. */
 export interface Authorised {
@@ -33,6 +43,15 @@ export interface RunCommand extends Authorised {
   readonly runId: RunId;
 }
 
+/** What a person found out about a call whose outcome is not known. */
+export interface ReconcileCommand extends Authorised {
+  readonly toolCallId: ToolCallId;
+  readonly outcome: ReconciledOutcome;
+  /** The MCP result, when it is known. */
+  readonly resultJson: string | null;
+  readonly note: string | null;
+}
+
 export interface OperatorRecord {
   /**
    * Decides a hold, and wakes its run when nothing else keeps it, in one transaction. The first decision stands.
@@ -53,4 +72,6 @@ export interface OperatorRecord {
   fail(command: RunCommand & { readonly force: boolean }): Promise<void>;
   /** Errors: `not_found`, `command_refused`. */
   release(command: RunCommand): Promise<void>;
+  /** Settles an unknown outcome. Errors: `not_found`, `command_refused` when the outcome is known. */
+  reconcile(command: ReconcileCommand): Promise<void>;
 }

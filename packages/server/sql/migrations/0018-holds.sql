@@ -183,6 +183,9 @@ begin
     || ',"digest":' || signalbox.quoted(v_hold.digest)
     || ',"holdId":' || signalbox.quoted(v_hold.id)
     || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  if v_hold.kind = 'approval' then
+    perform signalbox.move_asked_call(v_run, v_hold);
+  end if;
   return v_hold;
 end $$;
 
@@ -249,6 +252,11 @@ begin
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
     return json_build_object('code', 'approval_changed', 'digest', v_hold.digest);
+  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(v_hold.run_id, p_actor) then
+    perform signalbox.audit(p_tenant, 'hold_decision_refused', p_actor, v_hold.conversation_id, v_hold.run_id, null,
+      '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
+      || ',"why":"same person"}');
+    return json_build_object('code', 'permission_denied', 'detail', 'Somebody else than who asked for the run has to decide this.');
   end if;
   v_hold := signalbox.close_hold(p_hold, 'decided', p_decision, p_response, p_actor);
   return signalbox.hold_changed(v_hold, 'decided', signalbox.wake_run(v_hold.run_id));

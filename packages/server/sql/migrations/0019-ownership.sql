@@ -196,7 +196,6 @@ begin
   v_again := v_run.generation is not null;
   if v_again then
     perform signalbox.close_lost_calls(v_run);
-    perform signalbox.withdraw_proposals(v_run.id);
   end if;
   update signalbox.ownership
   set generation = generation + 1, owner = p_process, runtime = v_run.runtime, ready_at = null
@@ -316,7 +315,6 @@ begin
   where conversation_id = p_conversation
   returning cancel_at is not null into strict v_cancelled;
   perform signalbox.unbind_slots(p_conversation);
-  perform signalbox.withdraw_proposals(v_run.id);
   if v_cancelled then
     perform signalbox.end_unowned(v_run, p_generation + 1);
     perform signalbox.hand_over(p_conversation);

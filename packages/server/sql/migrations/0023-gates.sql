@@ -101,37 +101,6 @@ begin
   return signalbox.slot_view(p_token_hash);
 end $$;
 
--- The intent of a tool call that was proposed, or the recorded outcome of one that has run.
-create function signalbox.begin_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text,
-                                          p_digest text) returns json
-language plpgsql as $$
-declare
-  v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, p_process);
-  v_run signalbox.run := v_entry.run;
-  v_call signalbox.tool_call;
-begin
-  if v_entry.code is not null then
-    return signalbox.not_entered(v_entry);
-  end if;
-  v_run := signalbox.hold_for_call(v_run.conversation_id, v_run.id);
-  v_call := signalbox.find_call(v_run, p_tool_use, p_name, p_digest);
-  case
-    when v_call.id is null or v_call.state = 'withdrawn' then
-      perform signalbox.note_denied(v_run, v_call.id, p_name, 'tool_not_proposed', 'The model did not propose this call.');
-      return json_build_object('code', 'tool_not_proposed');
-    when v_call.state in ('succeeded', 'failed') then
-      return signalbox.replay_of(v_call);
-    when v_call.state in ('executing', 'unknown') then
-      return json_build_object('code', 'tool_outcome_unknown');
-    when v_call.state = 'awaiting_approval' or v_call.server is null then
-      return json_build_object('code', 'tool_not_allowed', 'detail', v_call.denial);
-    when v_call.state = 'denied' then
-      return signalbox.replay_of(v_call);
-    else
-      return signalbox.start_tool_call(v_run, v_call, p_process);
-  end case;
-end $$;
-
 -- A denial in place of an intent; nothing leaves with it, so a pause does not keep it. What was not proposed, or has an
 -- outcome, is only audited.
 create function signalbox.refuse_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text,
@@ -155,6 +124,7 @@ begin
   returning * into v_call;
   if found then
     perform signalbox.note_tool_finished(v_run, v_call);
+    perform signalbox.withdraw_question(v_call);
   else
     perform signalbox.note_denied(v_run, null, p_name, p_code, p_reason);
   end if;
@@ -217,14 +187,6 @@ begin
   perform signalbox.foresee_pause(p_token_hash);
   return signalbox.in_earlier_words(
     signalbox.begin_model_call(p_token_hash, p_call, p_process, p_wire, p_model, p_request_bytes, p_rules));
-end $$;
-
-create or replace function signalbox.open_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text,
-                                                    p_digest text) returns json
-language plpgsql as $$
-begin
-  perform signalbox.foresee_pause(p_token_hash);
-  return signalbox.in_earlier_words(signalbox.begin_tool_call(p_token_hash, p_process, p_tool_use, p_name, p_digest));
 end $$;
 
 create or replace function signalbox.deny_tool_call(p_token_hash text, p_process integer, p_tool_use text, p_name text,

@@ -259,11 +259,13 @@ begin
   get diagnostics v_gone = row_count;
   v_left := v_left - v_gone;
   update signalbox.tool_call t
-  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null
+  set arguments = '{}', result = case when t.result is null then null else '' end, result_summary = null,
+      edited_arguments = null, judgement = null, reconciliation_note = null
   where t.id in (
     select n.id from signalbox.run r join signalbox.tool_call n on n.run_id = r.id
     where r.conversation_id = p_conversation
-      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null) limit v_left);
+      and (n.arguments <> '{}' or n.result <> '' or n.result_summary is not null or n.edited_arguments is not null
+           or n.judgement is not null or n.reconciliation_note is not null) limit v_left);
   get diagnostics v_gone = row_count;
   v_left := v_left - v_gone;
   update signalbox.hold h set subject = '{}', response = null

@@ -82,6 +82,8 @@ begin
     select h.* from signalbox.hold h join signalbox.run r on r.id = h.run_id
     where h.state = 'decided' and h.kind = 'approval' and r.state in ('admitted', 'running', 'suspended')
       and r.cancel_requested_at is null
+      and not exists (select from signalbox.tool_call t
+                      where t.hold_id = h.id and t.state not in ('proposed', 'authorized'))
     order by h.conversation_id, h.id
   loop
     select o.generation into strict v_generation from signalbox.ownership o
@@ -92,6 +94,7 @@ begin
         opened_at = signalbox.clock(), expires_at = signalbox.clock() + (expires_at - opened_at)
     where id = v_hold.id
     returning * into strict v_hold;
+    update signalbox.tool_call set state = 'awaiting_approval' where hold_id = v_hold.id;
     perform signalbox.note_hold_opened(v_run, v_hold, v_generation);
     v_asked := v_asked || v_run.id;
   end loop;

@@ -22,13 +22,26 @@ begin
   return v_call;
 end $$;
 
--- Readers were told that its outcome is not known; with the new generation's number they take what comes of it now.
+-- What an earlier generation left: with its message, what was proposed and not begun yet. And a look that was lost:
+-- readers were told that its outcome is not known; with the new generation's number they take what comes of it now.
 create function signalbox.begin_again(p_run signalbox.run, p_tool_use text, p_name text, p_digest text)
 returns signalbox.tool_call
 language plpgsql as $$
 declare
   v_call signalbox.tool_call;
 begin
+  update signalbox.tool_call t
+  set generation = p_run.generation
+  where t.run_id = p_run.id and t.generation < p_run.generation
+    and t.state in ('proposed', 'awaiting_approval', 'authorized')
+    and t.model_call_id = (select n.model_call_id from signalbox.tool_call n
+      where n.run_id = p_run.id and n.tool_use_id = p_tool_use and n.name = p_name and n.arguments_digest = p_digest);
+  select t.* into v_call from signalbox.tool_call t
+  where t.run_id = p_run.id and t.tool_use_id = p_tool_use and t.name = p_name and t.arguments_digest = p_digest
+    and (t.generation = p_run.generation or t.state = 'denied');
+  if found then
+    return v_call;
+  end if;
   update signalbox.tool_call t
   set state = 'proposed', generation = p_run.generation, attempt = t.attempt + 1, process = null, started_at = null,
       finished_at = null, result = null, result_summary = null, error_code = null
@@ -67,17 +80,21 @@ begin
   returning * into strict v_call;
   perform signalbox.write_event(p_run, v_call.generation, 0, v_call.id, 'tool.started', json_build_object(
     'toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'tool', v_call.name, 'title', v_call.title,
-    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(v_call.arguments, 200)));
+    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(coalesce(v_call.edited_arguments, v_call.arguments), 200)));
   perform signalbox.audit(p_run.tenant_id, 'tool_called', p_run.actor, p_run.conversation_id, p_run.id,
     v_call.generation,
     '{"argumentsDigest":' || signalbox.quoted(v_call.arguments_digest)
     || case when v_call.attempt > 1 then ',"attempt":' || v_call.attempt else '' end
+    || case when v_call.call_digest is null then '' else ',"callDigest":' || signalbox.quoted(v_call.call_digest) end
     || ',"definitionHash":' || signalbox.quoted(v_call.definition_hash)
     || ',"effect":' || signalbox.quoted(v_call.effect)
+    || case when v_call.hold_id is null then '' else ',"holdId":' || signalbox.quoted(v_call.hold_id) end
     || ',"name":' || signalbox.quoted(v_call.name)
     || ',"toolCallId":' || signalbox.quoted(v_call.id) || '}');
   -- The row outlives every retry of the call, so its id is the key an upstream can recognise a repetition by.
   return json_build_object('kind', 'execute', 'toolCallId', v_call.id, 'runId', v_call.run_id, 'server', v_call.server,
-    'tool', v_call.tool, 'effect', v_call.effect, 'argumentsJson', v_call.arguments, 'idempotencyKey', v_call.id,
+    'tool', v_call.tool, 'effect', v_call.effect,
+    'argumentsJson', coalesce(v_call.edited_arguments, v_call.arguments), 'isEdited', v_call.edited_arguments is not null,
+    'callDigest', v_call.call_digest, 'conditions', v_call.judgement -> 'conditions', 'idempotencyKey', v_call.id,
     'conversationId', v_call.conversation_id, 'sequence', signalbox.newest(v_call.conversation_id));
 end $$;

@@ -7,7 +7,12 @@ import { ConfigurationError } from "./environment.ts";
 
 const toolsSchema = z.record(
   z.string().min(1).max(64),
-  z.strictObject({ effect: z.enum(EFFECT_CLASSES), timeoutMs: z.int().min(100).max(3_600_000).optional() }),
+  z.strictObject({
+    effect: z.enum(EFFECT_CLASSES),
+    timeoutMs: z.int().min(100).max(3_600_000).optional(),
+    /** Whether a person is asked before a call: as the policy says, always, or never. */
+    approve: z.enum(["policy", "always", "never"]).default("policy"),
+  }),
 );
 
 /** What clients of the gateway get of a server. */

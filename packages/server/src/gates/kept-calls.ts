@@ -1,6 +1,6 @@
 /**
- * Intents that wait: while an operator's pause stands over a run, its calls are kept at the gate, attached, for as long
- * as patience lasts; then the run is suspended and needs nobody any more. Whichever commits first wins, the decision or
+ * Intents that wait: while an operator's pause stands over a run, or somebody is asked about a call of the same message,
+ * calls are kept at the gate, attached, for as long as patience lasts; then the run is suspended and needs nobody any more. Whichever commits first wins, the decision or
  * the suspension: the intent itself is asked again and says what holds.
  */
 import { asPlatformError, isId, PlatformError } from "@signalbox/contract";
@@ -36,6 +36,7 @@ export function createKeptCalls(options: KeptCallsOptions): KeptCalls {
       ...record,
       openModelCall: (intent) => patiently(() => record.openModelCall(intent)),
       openToolCall: (intent) => patiently(() => record.openToolCall(intent)),
+      recordVerdicts: (verdicts) => patiently(() => record.recordVerdicts(verdicts)),
     },
     [Symbol.dispose]: () => stopping.abort("stopping"),
   };

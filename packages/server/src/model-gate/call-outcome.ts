@@ -1,5 +1,13 @@
 /** What a model call came to, and how the record learns of it: once, with the calls the message proposes. */
-import { makeId, uuidV7Bytes, type ErrorCode, type ModelCallId, type Snapshot, type Usage } from "@signalbox/contract";
+import {
+  makeId,
+  uuidV7Bytes,
+  type ErrorCode,
+  type ModelCallId,
+  type Snapshot,
+  type ToolCallId,
+  type Usage,
+} from "@signalbox/contract";
 import {
   judgeToolCall,
   type Clock,
@@ -8,7 +16,10 @@ import {
   type Log,
   type Proposal,
   type Randomness,
+  type SlotView,
+  type ToolJudge,
 } from "@signalbox/core";
+import { judgeMessage } from "../gates/judging.ts";
 import { settleFirmly } from "../gates/settling.ts";
 import type { ToolUse } from "./tool-blocks.ts";
 
@@ -25,13 +36,14 @@ export interface SettlementPorts {
   readonly record: Pick<GateRecord, "settleModelCall">;
   readonly clock: Clock;
   readonly digest: Digest;
+  readonly judge: ToolJudge;
   readonly randomness: Randomness;
   readonly log: Log;
 }
 
 export interface SettledCall {
   readonly modelCallId: ModelCallId;
-  readonly snapshot: Snapshot;
+  readonly view: SlotView;
   /** A simulated model costs nothing; what others cost is not known yet. */
   readonly simulated: boolean;
 }
@@ -45,10 +57,29 @@ export async function settleCall(ports: SettlementPorts, call: SettledCall, outc
     modelCallId: call.modelCallId,
     costMicros: call.simulated ? 0 : null,
     priceVersion: call.simulated ? "sim" : null,
-    proposals: calls.map((each) => proposalOf(ports, call.snapshot, each)),
+    proposals: await judgedProposals(ports, call.view, calls),
   };
   const { proposalsAccepted } = await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
   return calls.length === 0 || proposalsAccepted;
+}
+
+/** The calls of a message as they are proposed, each with what the policy says of it as part of this message. */
+async function judgedProposals(
+  ports: SettlementPorts,
+  view: SlotView,
+  calls: readonly ToolUse[],
+): Promise<readonly Proposal[]> {
+  const proposals = calls.map((each) => proposalOf(ports, view.snapshot, each));
+  if (proposals.every(({ server }) => server === null)) return proposals;
+  const asked = proposals.map((each) => ({ ...each, state: each.server === null ? "denied" : "proposed" }) as const);
+  const { policyVersion, judged } = await judgeMessage(ports, { view, calls: asked });
+  const verdicts = new Map<ToolCallId, Proposal["judged"]>(
+    judged.map(({ toolCallId, verdict }) => [toolCallId, { ...verdict, policyVersion }]),
+  );
+  return proposals.map((each) => {
+    const verdict = verdicts.get(each.toolCallId) ?? null;
+    return { ...each, callDigest: verdict?.callDigest ?? null, judged: verdict };
+  });
 }
 
 function proposalOf(ports: SettlementPorts, snapshot: Snapshot, call: ToolUse): Proposal {
@@ -65,5 +96,7 @@ function proposalOf(ports: SettlementPorts, snapshot: Snapshot, call: ToolUse): 
     definitionHash: tool?.definitionHash ?? null,
     argumentsJson: call.argumentsJson,
     argumentsDigest: digest.sha256Hex(call.argumentsJson),
+    callDigest: null,
+    judged: null,
   };
 }

@@ -11,7 +11,7 @@ import {
   type ErrorCode,
   type ModelCallId,
 } from "@signalbox/contract";
-import type { Clock, Digest, GateRecord, Log, Randomness, SlotView } from "@signalbox/core";
+import type { Clock, Digest, GateRecord, Log, Randomness, SlotView, ToolJudge } from "@signalbox/core";
 import type { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
@@ -30,6 +30,7 @@ export interface ModelCallPorts {
   readonly record: GateRecord;
   readonly clock: Clock;
   readonly digest: Digest;
+  readonly judge: ToolJudge;
   readonly randomness: Randomness;
   readonly log: Log;
   readonly http: HttpClient;
@@ -249,7 +250,7 @@ export class ModelCall {
   #settle(outcome: CallOutcome): Promise<boolean> {
     const { modelCallId, view, prepared } = this.#input;
     const { simulated } = prepared.route.provider;
-    return settleCall(this.#ports, { modelCallId, snapshot: view.snapshot, simulated }, outcome);
+    return settleCall(this.#ports, { modelCallId, view, simulated }, outcome);
   }
 
   #told(error: WireError): string {

@@ -12,7 +12,7 @@ import {
   type ModelCallId,
   type Snapshot,
 } from "@signalbox/contract";
-import type { Clock, Digest, GateRecord, Log, Randomness } from "@signalbox/core";
+import type { Clock, Digest, GateRecord, Log, Randomness, ToolJudge } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
@@ -30,6 +30,8 @@ import { ourError, sendError } from "./wire-error.ts";
 export interface ModelGateOptions {
   readonly record: GateRecord;
   readonly providers: readonly Provider[];
+  /** Judges the tool calls of a message before they are recorded. */
+  readonly judge: ToolJudge;
   readonly clock: Clock;
   /** Incarnation of this process, named by every call it opens. Throws while the process is not sure of it. */
   readonly process: () => number;
@@ -67,11 +69,12 @@ class HttpModelGate implements ModelGate {
   readonly #serving = new Set<Promise<void>>();
 
   constructor(options: ModelGateOptions) {
-    const { record, clock, digest, randomness, log } = options;
+    const { record, clock, digest, judge, randomness, log } = options;
     this.#options = options;
     this.#limits = { ...MODEL_GATE_LIMITS, ...options.limits };
     this.#open = new OpenCalls({ record, clock, recheckEveryMs: this.#limits.recheckEveryMs });
-    this.#ports = { record, clock, digest, randomness, log, http: this.#http, open: this.#open, limits: this.#limits };
+    const own = { http: this.#http, open: this.#open, limits: this.#limits };
+    this.#ports = { record, clock, digest, judge, randomness, log, ...own };
     this.#snapshots = new SlotSnapshots(record, options.boundSnapshot);
   }
 

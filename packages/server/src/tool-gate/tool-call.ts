@@ -4,6 +4,7 @@
  */
 import { asPlatformError, PlatformError, type ErrorCode, type SnapshotTool } from "@signalbox/contract";
 import {
+  callDigestText,
   isRepeatable,
   judgeToolCall,
   wireToolName,
@@ -14,9 +15,11 @@ import {
   type Randomness,
   type SlotView,
   type ToolGrant,
+  type ToolJudge,
   type ToolSettlement,
 } from "@signalbox/core";
 import { canonicalArguments } from "../gates/canonical-arguments.ts";
+import { judgeMessage } from "../gates/judging.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
 import { settleFirmly } from "../gates/settling.ts";
 import type { Json } from "./mcp-protocol.ts";
@@ -25,12 +28,13 @@ import { RPC } from "./mcp-protocol.ts";
 import { parameterHeaders } from "./parameter-headers.ts";
 import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
-import { errorResult, refusal, shapeResult, type ShapedResult } from "./tool-result.ts";
+import { errorResult, refusal, shapeResult, withNote, type ShapedResult } from "./tool-result.ts";
 import type { ToolServer } from "./tool-server.ts";
 
 export interface ToolCallPorts {
   readonly record: GateRecord;
   readonly catalog: ToolCatalog;
+  readonly judge: ToolJudge;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly randomness: Randomness;
@@ -51,6 +55,9 @@ export interface ToolCallInput {
   /** Aborted with a `PlatformError` when the server is to stop. */
   readonly ending: AbortController;
 }
+
+/** A policy that changes while a message is judged makes it be judged again; one that goes on changing is none. */
+const JUDGED_AT_MOST = 5;
 
 type Granted = Extract<ToolGrant, { readonly kind: "execute" }>;
 type Outcome = Pick<ToolSettlement, "state" | "errorCode"> & { readonly result: ShapedResult };
@@ -115,17 +122,47 @@ export class ToolCall {
       return refusal(code, reason);
     }
     if (this.#left !== null) throw this.#left;
-    const grant = await record.openToolCall({ ...this.#call, tokenHash, process });
+    const grant = await this.#granted(process);
     if (grant.kind === "replay") return replayed(grant);
     const tool = allowed.kind === "allow" ? allowed.value : null;
+    const isGranted = tool !== null && tool.server === grant.server && tool.tool === grant.tool;
+    if (isGranted && !this.#isWhatWasJudged(grant, tool)) {
+      return this.#settled(grant, failed("approval_changed", "The call is not the one that was judged."));
+    }
     const outcome =
-      verdict.kind === "allow" && tool !== null && tool.server === grant.server && tool.tool === grant.tool
+      verdict.kind === "allow" && isGranted
         ? await this.#carryOut(grant, { tool, server: verdict.value })
         : failed(
             verdict.kind === "deny" ? verdict.code : "internal",
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
           );
     return this.#settled(grant, outcome);
+  }
+
+  /** Judges the call's message first where the ledger has no verdict by the policy of now; the first verdict counts. */
+  async #granted(process: number): Promise<ToolGrant> {
+    const { record, judge } = this.#ports;
+    const { tokenHash, view } = this.#input;
+    for (let look = 0; look < JUDGED_AT_MOST; look += 1) {
+      const grant = await record.openToolCall({ ...this.#call, tokenHash, process, policyVersion: judge.version() });
+      if (grant.kind !== "judge") return grant;
+      if (this.#left !== null) throw this.#left;
+      const { modelCallId, calls } = grant;
+      const { policyVersion, judged } = await judgeMessage(this.#ports, { view, calls });
+      const verdicts = judged.map(({ toolCallId, verdict }) => ({ ...verdict, toolCallId }));
+      await record.recordVerdicts({ tokenHash, process, modelCallId, policyVersion, verdicts });
+    }
+    throw new PlatformError("policy_unavailable", "The policy changed again and again while the call was judged.");
+  }
+
+  /** The second lock: what leaves is, to the letter, what was judged or approved. */
+  #isWhatWasJudged(grant: Granted, tool: SnapshotTool): boolean {
+    const { server, tool: name, argumentsJson, callDigest } = grant;
+    const { definitionHash } = tool;
+    return (
+      callDigest === null ||
+      callDigest === this.#ports.digest.sha256Hex(callDigestText({ server, tool: name, definitionHash, argumentsJson }))
+    );
   }
 
   async #carryOut(grant: Granted, to: { readonly tool: SnapshotTool; readonly server: ToolServer }): Promise<Outcome> {
@@ -145,7 +182,7 @@ export class ToolCall {
         timeoutMs: catalog.timeoutMs(grant.server, grant.tool) ?? callMs,
         signal: ending.signal,
       });
-      return answered(answer, to.server);
+      return grant.isEdited ? told(answered(answer, to.server), grant) : answered(answer, to.server);
     } catch (thrown) {
       return this.#notAnswered(grant, thrown);
     } finally {
@@ -230,7 +267,19 @@ function replayed(grant: Extract<ToolGrant, { readonly kind: "replay" }>): Shape
   if (grant.resultJson === "") {
     return errorResult(`This call was made before; its outcome is recorded as ${grant.state}.`);
   }
-  return { json: grant.resultJson, summary: "", isError: grant.state !== "succeeded" };
+  // A person may have answered in place of the tool: then the result of a denial is no error.
+  return { json: grant.resultJson, summary: "", isError: grant.state !== "succeeded" && !isAnswer(grant.resultJson) };
+}
+
+function isAnswer(resultJson: string): boolean {
+  const result: unknown = JSON.parse(resultJson);
+  return typeof result === "object" && result !== null && "isError" in result && result.isError === false;
+}
+
+/** The model goes on from the arguments it wrote; that others were used it learns here. */
+function told(outcome: Outcome, grant: Granted): Outcome {
+  const note = `A person changed the arguments of this call before it was made: ${grant.argumentsJson}`;
+  return { ...outcome, result: withNote(outcome.result, note) };
 }
 
 const MESSAGE_CHARS_MAX = 2_000;

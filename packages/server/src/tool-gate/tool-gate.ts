@@ -5,7 +5,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { asPlatformError, PlatformError, type Snapshot } from "@signalbox/contract";
-import type { Clock, Digest, GateRecord, Log, Randomness, SlotView } from "@signalbox/core";
+import type { Clock, Digest, GateRecord, Log, Randomness, SlotView, ToolJudge } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
 import { readBody } from "../gates/message-body.ts";
 import { OpenCalls } from "../gates/open-calls.ts";
@@ -20,6 +20,8 @@ import type { ToolCatalog } from "./tool-catalog.ts";
 export interface ToolGateOptions {
   readonly record: GateRecord;
   readonly catalog: ToolCatalog;
+  /** Judges a message's calls that have no verdict by today's policy. */
+  readonly judge: ToolJudge;
   readonly clock: Clock;
   /** Incarnation of this process, named by every call it opens. Throws while the process is not sure of it. */
   readonly process: () => number;

@@ -38,6 +38,16 @@ export function errorResult(text: string): ShapedResult {
   return written([{ type: "text", text: wellFormed(text) }], true);
 }
 
+/** The same result with words of the gate before it. */
+export function withNote(result: ShapedResult, note: string): ShapedResult {
+  // Written by this file, as a list of blocks.
+  const { content } = JSON.parse(result.json) as { readonly content: readonly Json[] };
+  return {
+    ...written([{ type: "text", text: wellFormed(note) }, ...content], result.isError),
+    summary: result.summary,
+  };
+}
+
 export function refusal(code: ErrorCode, reason: string): ShapedResult {
   return errorResult(`Refused (${code}): ${reason}`);
 }

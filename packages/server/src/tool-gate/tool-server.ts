@@ -15,6 +15,8 @@ import { UpstreamAuth, type ClientCredentials } from "./upstream-auth.ts";
 export interface ToolSettings {
   readonly effect: "read" | "egress_read" | "write" | "irreversible";
   readonly timeoutMs?: number | undefined;
+  /** Whether a person is asked before a call; `policy` where nothing is said. */
+  readonly approve?: "policy" | "always" | "never" | undefined;
 }
 
 /**

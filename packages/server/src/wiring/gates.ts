@@ -1,6 +1,6 @@
 /** The listener for engines and workers: gates where this process has them, the registry where it has a supervisor. */
 import { PlatformError } from "@signalbox/contract";
-import { DAY_MS, LIMITS, type Log } from "@signalbox/core";
+import { DAY_MS, LIMITS, type Log, type ToolJudge } from "@signalbox/core";
 import { Callers, demand } from "../api/caller.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
@@ -9,6 +9,7 @@ import { createKeptCalls } from "../gates/kept-calls.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
+import { createOperatorJudge } from "../tool-gate/operator-judge.ts";
 import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
 import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
 import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
@@ -39,6 +40,8 @@ export interface GateParts {
   /** This process in the record while it is sure of its lease. */
   readonly process: () => number | null;
   readonly unreadiness: () => Promise<readonly string[]>;
+  /** Judges tool calls in place of what operators say of their tools. */
+  readonly judge?: ToolJudge;
 }
 
 export interface Listener extends AsyncDisposable {
@@ -96,6 +99,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     new ToolCatalog({ ...ports, servers: config.mcpServers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
   );
   await catalog.start();
+  const judge = parts.judge ?? createOperatorJudge(config.mcpServers, systemDigest);
   const kept = createKeptCalls({
     record: record.gates,
     subscribe: (conversationId) => record.live.subscribe(conversationId),
@@ -104,6 +108,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   const modelGate = starting.use(
     createModelGate({
       ...ports,
+      judge,
       record: kept.record,
       boundSnapshot: record.boundSnapshot,
       withheldTools: (snapshot) => catalog.withheld(snapshot),
@@ -111,7 +116,9 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
       process: incarnation,
     }),
   );
-  const toolGate = starting.use(createToolGate({ ...ports, record: kept.record, catalog, process: incarnation }));
+  const toolGate = starting.use(
+    createToolGate({ ...ports, judge, record: kept.record, catalog, process: incarnation }),
+  );
   const gateway = starting.use(openGateway(parts, { catalog, process: incarnation, starting }));
   starting.defer(
     record.live.onGatesRung((conversationId) => {

@@ -7,7 +7,7 @@ import { writeRunEvent } from "./event-log.ts";
 import { isAlive } from "./alive.ts";
 import { hasHistory, missedTurns } from "./past.ts";
 import type { OwnershipRow, RunRow } from "./rows.ts";
-import { moveRun, takenInBy, unbindSlots, withdrawProposals } from "./run-state.ts";
+import { moveRun, takenInBy, unbindSlots } from "./run-state.ts";
 import { leafIsForeign } from "./transcript.ts";
 import { visibleItems } from "./visible-items.ts";
 
@@ -31,7 +31,6 @@ export function claimRun(
     },
   });
   unbindSlots(db, run.conversationId);
-  withdrawProposals(db, claimed);
   tell(db, claimed, { generation, cause });
   return claimOf(db, claimed, { generation, cause, ownedBefore });
 }
@@ -139,6 +138,5 @@ export function releaseRun(db: MemoryDatabase, run: RunRow): RunRow {
     runtime: run.runtime,
   });
   unbindSlots(db, run.conversationId);
-  withdrawProposals(db, run);
   return released;
 }

@@ -36,7 +36,10 @@ function askWhatWasApproved(db: MemoryDatabase): void {
     run.cancelCause === null && (run.state === "admitted" || run.state === "running" || run.state === "suspended");
   const asked = new Set<string>();
   for (const hold of db.holds.where(({ state, kind }) => state === "decided" && kind === "approval")) {
-    if (!goesOn(db.runs.must(hold.runId))) continue;
+    const [call] = db.toolCalls.where(({ holdId }) => holdId === hold.id);
+    const isCarriedOut = call !== undefined && call.state !== "authorized" && call.state !== "proposed";
+    if (isCarriedOut || !goesOn(db.runs.must(hold.runId))) continue;
+    if (call !== undefined) db.toolCalls.update(call.id, { state: "awaiting_approval" });
     askAgain(db, hold);
     asked.add(hold.runId);
   }

@@ -13,6 +13,7 @@ import { writeModelSettled } from "./call-events.ts";
 import type { CallFacts, MemoryDatabase } from "./database.ts";
 import type { EntryRow, SlotRow } from "./rows.ts";
 import { boundForIntent, boundSlot, looselyBound, slotOf } from "./slots.ts";
+import { keptCall, recordVerdicts } from "./tool-approval.ts";
 import { denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
 import { cutBehind } from "./take-over.ts";
 import { chainDigest, entryKey, leafIsForeign, visibleEntries } from "./transcript.ts";
@@ -38,8 +39,14 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
       db.transaction("open_model_call", facts(intent.tokenHash, true), () => openModelCall(db, intent)),
     settleModelCall: async (settlement) =>
       db.transaction("settle_model_call", {}, () => settleModelCall(db, settlement)),
-    openToolCall: async (intent) =>
-      db.transaction("open_tool_call", facts(intent.tokenHash, true), () => openToolCall(db, intent)),
+    openToolCall: async (intent) => {
+      const grant = db.transaction("open_tool_call", facts(intent.tokenHash, true), () => openToolCall(db, intent));
+      // Not inside the transaction: that somebody was asked stays.
+      if (grant.kind === "wait") throw keptCall(grant);
+      return grant;
+    },
+    recordVerdicts: async (record) =>
+      db.transaction("record_verdicts", facts(record.tokenHash, true), () => recordVerdicts(db, record)),
     denyToolCall: async (denial) => db.transaction("deny_tool_call", {}, () => denyToolCall(db, denial)),
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
     cancelledRuns: async (runIds, forMs = 0) =>

@@ -1,6 +1,7 @@
 /** Holds of the memory record: opened, and closed once, each with its event and its audit row. */
 import { revisionOf, type Decision, type Wait } from "@signalbox/contract";
 import type { HoldRequest } from "@signalbox/core";
+import { moveAskedCall } from "./asked-calls.ts";
 import { writeAudit } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { placeOf, writeEvent } from "./event-log.ts";
@@ -34,6 +35,7 @@ export function putHold(db: MemoryDatabase, run: RunRow, request: HoldRequest): 
     digest,
     state: "open",
     decision: null,
+    response: null,
     openedAtMs,
     expiresAtMs,
   };
@@ -46,11 +48,11 @@ export function putHold(db: MemoryDatabase, run: RunRow, request: HoldRequest): 
 export function askAgain(db: MemoryDatabase, hold: HoldRow): void {
   const openedAtMs = db.nowMs();
   const expiresAtMs = hold.expiresAtMs === null ? null : openedAtMs + hold.expiresAtMs - hold.openedAtMs;
-  const open = db.holds.update(hold.id, { state: "open", decision: null, openedAtMs, expiresAtMs });
+  const open = db.holds.update(hold.id, { state: "open", decision: null, response: null, openedAtMs, expiresAtMs });
   tellOpened(db, open, db.ownerships.must(hold.conversationId).generation);
 }
 
-function tellOpened(db: MemoryDatabase, hold: HoldRow, generation: number): void {
+export function tellOpened(db: MemoryDatabase, hold: HoldRow, generation: number): void {
   const run = db.runs.must(hold.runId);
   const { id: holdId, kind, subject, digest, expiresAtMs } = hold;
   const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
@@ -66,20 +68,24 @@ function tellOpened(db: MemoryDatabase, hold: HoldRow, generation: number): void
 export function closeHold(
   db: MemoryDatabase,
   hold: HoldRow,
-  how: { readonly state: "decided"; readonly decision: Decision } | { readonly state: "expired" | "withdrawn" },
+  how:
+    | { readonly state: "decided"; readonly decision: Decision; readonly response: unknown }
+    | { readonly state: "expired" | "withdrawn" },
 ): void {
   const run = db.runs.must(hold.runId);
   const { generation } = db.ownerships.must(hold.conversationId);
   const place = placeOf(run, generation);
   const item = { itemId: hold.id, revision: revisionOf(generation, 1) };
   const data = { holdId: hold.id, kind: hold.kind };
-  db.holds.update(hold.id, { state: how.state, decision: how.state === "decided" ? how.decision : null });
+  const { decision = null, response = null } = how.state === "decided" ? how : {};
+  const closed = db.holds.update(hold.id, { state: how.state, decision, response });
   if (how.state === "decided") {
     writeEvent(db, place, { ...item, type: "hold.decided", data: { ...data, decision: how.decision } });
   } else {
     writeEvent(db, place, { ...item, type: `hold.${how.state}`, data });
   }
   writeAudit(db, `hold_${how.state}`, { run, generation });
+  if (hold.kind === "approval") moveAskedCall(db, closed);
 }
 
 /** The run ends: nobody is asked any more. */

@@ -19,7 +19,7 @@ import type {
   ToolCallId,
   ToolCallState,
 } from "@signalbox/contract";
-import type { Conclusion } from "@signalbox/core";
+import type { Conclusion, CallVerdict } from "@signalbox/core";
 
 export interface ProcessRow {
   readonly incarnation: number;
@@ -121,6 +121,8 @@ export interface HoldRow {
   readonly digest: string | null;
   readonly state: HoldState;
   readonly decision: string | null;
+  /** What the decision brought along. */
+  readonly response: unknown;
   readonly openedAtMs: number;
   readonly expiresAtMs: number | null;
 }
@@ -158,6 +160,9 @@ export interface ModelCallRow {
 
 export interface ToolCallRow {
   readonly id: ToolCallId;
+  readonly modelCallId: ModelCallId;
+  /** Its place in its message. */
+  readonly ordinal: number;
   readonly runId: RunId;
   readonly conversationId: string;
   readonly toolUseId: string;
@@ -168,6 +173,13 @@ export interface ToolCallRow {
   readonly definitionHash: string | null;
   readonly argumentsJson: string;
   readonly argumentsDigest: string;
+  readonly callDigest: string | null;
+  /** By the policy of that version; `null` when it was not judged yet. */
+  readonly verdict: CallVerdict | null;
+  readonly policyVersion: string | null;
+  readonly holdId: HoldId | null;
+  /** As a person changed the arguments. */
+  readonly editedArgumentsJson: string | null;
   readonly state: ToolCallState;
   readonly generation: number;
   readonly process: number | null;

@@ -40,6 +40,10 @@ export const SABOTAGES = [
   "era_keeps_processes",
   /** When the store is not what it was, what was approved before is carried out. */
   "era_keeps_approvals",
+  /** A call is made while somebody is still asked about one of its message. */
+  "approval_not_awaited",
+  /** What was approved is made whatever has become of the approval and of the call. */
+  "approval_not_verified",
   /** The same key admits a second run. */
   "idempotency_forgotten",
 ] as const;

@@ -108,8 +108,19 @@ function decide(db: MemoryDatabase, command: DecideCommand): HoldChange | "expir
   if (hold.digest !== null && hold.digest !== command.digest) {
     throw new PlatformError("approval_changed", undefined, { extra: { digest: hold.digest } });
   }
-  closeHold(db, hold, { state: "decided", decision: command.decision });
+  if (hold.subject.approver === "other" && askedForIt(run, command)) {
+    writeAudit(db, "hold_decision_refused", { run, generation: null });
+    throw new PlatformError("permission_denied", "Somebody else than who asked for the run has to decide this.");
+  }
+  closeHold(db, hold, { state: "decided", decision: command.decision, response: command.response });
   return { kind: "decided", ready: wakeRun(db, run) };
+}
+
+/** A key that names nobody may be whoever used it before. */
+function askedForIt({ actor: asked }: RunRow, { actor: decides }: DecideCommand): boolean {
+  const isSamePerson = decides.user !== null && decides.user === asked.user;
+  const mayBe = decides.keyId === asked.keyId && (decides.user === null || asked.user === null);
+  return isSamePerson || mayBe;
 }
 
 /** What nobody decided in time. */

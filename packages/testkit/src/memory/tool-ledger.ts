@@ -1,21 +1,33 @@
 /** The tool ledger of the memory record: proposals, intents, outcomes. */
 import { PlatformError } from "@signalbox/contract";
 import {
+  isPendingCall,
   isRepeatable,
   nextCallState,
   proposedAgain,
   wireToolName,
   type CallEvent,
   type Proposal,
+  type ToBeJudged,
   type ToolDenial,
   type ToolGrant,
   type ToolIntent,
   type ToolSettlement,
 } from "@signalbox/core";
+import { denyPending, saidResult } from "./asked-calls.ts";
 import { writeToolFinished, writeToolStarted } from "./call-events.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { boundForIntent, type BoundSlot } from "./slots.ts";
 import type { ModelCallRow, ToolCallRow } from "./rows.ts";
+import {
+  callsOfMessage,
+  inheritHold,
+  putVerdict,
+  readyCall,
+  withdrawCall,
+  withdrawQuestion,
+  type Kept,
+} from "./tool-approval.ts";
 
 /** All proposals of a message, or none: one id with other arguments spoils the whole message. */
 export function recordProposals(db: MemoryDatabase, call: ModelCallRow, proposals: readonly Proposal[]): boolean {
@@ -24,24 +36,43 @@ export function recordProposals(db: MemoryDatabase, call: ModelCallRow, proposal
   if (proposals.some((each) => (known(each)?.argumentsDigest ?? each.argumentsDigest) !== each.argumentsDigest)) {
     return false;
   }
-  for (const proposal of proposals) {
+  for (const [index, proposal] of proposals.entries()) {
     const row = known(proposal);
-    if (row === undefined) insertProposal(db, call, proposal);
-    else if (proposedAgain(row) === "propose") {
-      db.toolCalls.update(row.id, { state: "proposed", generation: call.generation, process: null, resultJson: null });
-    }
+    const place = { generation: call.generation, modelCallId: call.id, ordinal: index + 1 };
+    if (row === undefined) insertProposal(db, call, { ...proposal, ordinal: index + 1 });
+    else if (proposedAgain(row) === "propose") db.toolCalls.update(row.id, { ...place, ...startedOver(row) });
+    else db.toolCalls.update(row.id, place);
   }
+  // What an earlier generation proposed and did not begin, and this message does not propose again, is off.
+  const before = db.toolCalls.where((each) => each.runId === call.runId && each.generation < call.generation);
+  for (const each of before.filter(({ state }) => isPendingCall(state))) withdrawCall(db, each);
   return true;
 }
 
-function insertProposal(db: MemoryDatabase, call: ModelCallRow, proposal: Proposal): void {
-  const { toolCallId: id, ...rest } = proposal;
+/** Judged and asked for anew, unless it was not begun at all: an approval is good for one attempt. */
+function startedOver({ state }: ToolCallRow): Partial<ToolCallRow> {
+  if (state === "proposed") return {};
+  const unjudged = { verdict: null, policyVersion: null, callDigest: null, holdId: null, editedArgumentsJson: null };
+  return { ...unjudged, state: "proposed", process: null, resultJson: null };
+}
+
+function insertProposal(
+  db: MemoryDatabase,
+  call: ModelCallRow,
+  proposal: Proposal & { readonly ordinal: number },
+): void {
+  const { toolCallId: id, judged, ...rest } = proposal;
   const denied = proposal.server === null;
   const row: ToolCallRow = {
     ...rest,
     id,
+    modelCallId: call.id,
     runId: call.runId,
     conversationId: call.conversationId,
+    verdict: null,
+    policyVersion: null,
+    holdId: null,
+    editedArgumentsJson: null,
     state: denied ? "denied" : "proposed",
     generation: call.generation,
     process: null,
@@ -52,15 +83,27 @@ function insertProposal(db: MemoryDatabase, call: ModelCallRow, proposal: Propos
     startedAtMs: null,
   };
   db.toolCalls.set(id, row);
-  if (denied) writeToolFinished(db, row);
+  if (denied) {
+    writeToolFinished(db, row);
+    return;
+  }
+  const asked = judged === null || judged.verdict === "ask" ? inheritHold(db, row) : row;
+  if (judged === null) return;
+  const { policyVersion, ...verdict } = judged;
+  putVerdict(db, asked, { policyVersion, verdict });
 }
 
-export function openToolCall(db: MemoryDatabase, intent: ToolIntent): ToolGrant {
+export function openToolCall(db: MemoryDatabase, intent: ToolIntent): ToolGrant | ToBeJudged | Kept {
   const bound = boundForIntent(db, intent.tokenHash, intent.process);
-  const call = begunAgain(db, bound, proposedCall(db, bound, intent));
-  if (call.server === null || call.tool === null) throw new PlatformError("tool_not_allowed");
-  if (call.state === "unknown") throw new PlatformError("tool_outcome_unknown");
-  if (call.state === "succeeded" || call.state === "failed" || call.state === "denied") return replayOf(call);
+  const { server, tool } = proposedCall(db, bound, intent);
+  if (server === null || tool === null) throw new PlatformError("tool_not_allowed");
+  const found = begunAgain(db, bound, broughtForward(db, bound, proposedCall(db, bound, intent)));
+  if (found.state === "unknown" || found.state === "executing") throw new PlatformError("tool_outcome_unknown");
+  if (!isPendingCall(found.state)) return replayOf(found);
+  const isDone = (each: ToolCallRow): boolean => equalCall(db, each) !== null;
+  const call = readyCall(db, bound, { call: found, policyVersion: intent.policyVersion, isDone });
+  if ("kind" in call) return call;
+  if (call.state === "denied") return replayOf(call);
   const earlier = equalCall(db, call);
   if (earlier !== null) return standIn(db, call, earlier);
   const executing = db.toolCalls.update(call.id, {
@@ -70,8 +113,7 @@ export function openToolCall(db: MemoryDatabase, intent: ToolIntent): ToolGrant 
     startedAtMs: db.nowMs(),
   });
   writeToolStarted(db, executing);
-  const { id: toolCallId, runId, effect, argumentsJson } = executing;
-  const { server, tool } = call;
+  const { id: toolCallId, runId, effect, argumentsJson, editedArgumentsJson, callDigest, verdict } = executing;
   return {
     kind: "execute",
     toolCallId,
@@ -79,7 +121,10 @@ export function openToolCall(db: MemoryDatabase, intent: ToolIntent): ToolGrant 
     server,
     tool,
     effect,
-    argumentsJson,
+    argumentsJson: editedArgumentsJson ?? argumentsJson,
+    isEdited: editedArgumentsJson !== null,
+    callDigest,
+    conditions: verdict?.conditions ?? null,
     idempotencyKey: `${runId} ${call.toolUseId}`,
   };
 }
@@ -97,6 +142,15 @@ function proposedCall(
       : calls.find((each) => each.toolUseId === intent.toolUseId);
   if (call === undefined || call.state === "withdrawn") throw new PlatformError("tool_not_proposed");
   return call;
+}
+
+/** What an earlier generation proposed and did not begin is this one's, with its whole message. */
+function broughtForward(db: MemoryDatabase, { generation }: BoundSlot, call: ToolCallRow): ToolCallRow {
+  if (!isPendingCall(call.state) || call.generation === generation) return call;
+  for (const each of callsOfMessage(db, call)) {
+    if (isPendingCall(each.state)) db.toolCalls.update(each.id, { generation });
+  }
+  return db.toolCalls.must(call.id);
 }
 
 /** What an earlier generation lost starts over under its own id when it changes nothing. */
@@ -118,7 +172,8 @@ function equalCall(db: MemoryDatabase, call: ToolCallRow): ToolCallRow | null {
       each.server === call.server &&
       each.tool === call.tool &&
       each.definitionHash === call.definitionHash &&
-      each.argumentsDigest === call.argumentsDigest &&
+      (each.argumentsDigest === call.argumentsDigest ||
+        (each.callDigest !== null && each.callDigest === call.callDigest)) &&
       (each.state === "succeeded" || each.state === "unknown"),
   );
   return equal[0] ?? null;
@@ -148,14 +203,11 @@ export function settleToolCall(db: MemoryDatabase, settlement: ToolSettlement): 
 export function denyToolCall(db: MemoryDatabase, denial: ToolDenial): void {
   const bound = boundForIntent(db, denial.tokenHash, denial.process);
   const call = db.toolCalls.where(
-    (each) => each.runId === bound.run.id && each.toolUseId === denial.toolUseId && each.state === "proposed",
+    (each) => each.runId === bound.run.id && each.toolUseId === denial.toolUseId && isPendingCall(each.state),
   )[0];
   if (call === undefined) return;
-  const resultJson = JSON.stringify({ isError: true, content: [{ type: "text", text: denial.reason }] });
-  writeToolFinished(
-    db,
-    db.toolCalls.update(call.id, { state: after(call, "deny"), denial: denial.reason, resultJson }),
-  );
+  const { code, reason } = denial;
+  withdrawQuestion(db, denyPending(db, call, { code, reason, resultJson: saidResult(reason, true) }));
 }
 
 function after(call: ToolCallRow, event: CallEvent): ToolCallRow["state"] {

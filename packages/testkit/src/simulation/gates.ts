@@ -125,7 +125,9 @@ export class SimGates {
       toolUseId,
       name,
       argumentsDigest: digestOf(argumentsJson),
+      policyVersion: null,
     });
+    if (grant.kind === "judge") throw new PlatformError("policy_unavailable");
     if (grant.kind === "replay") return grant.resultJson;
     await machine.clock.sleep(machine.randomness.fraction() * 40);
     const repeatable = grant.effect === "read" || grant.effect === "egress_read";
@@ -171,6 +173,8 @@ export class SimGates {
       definitionHash: known?.definitionHash ?? null,
       argumentsJson: call.argumentsJson,
       argumentsDigest: digestOf(call.argumentsJson),
+      callDigest: null,
+      judged: null,
     };
   }
 

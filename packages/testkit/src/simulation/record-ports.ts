@@ -99,6 +99,7 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     openModelCall: (intent) => call("open_model_call", () => near.openModelCall(intent)),
     settleModelCall: (settlement) => call("settle_model_call", () => near.settleModelCall(settlement)),
     openToolCall: (intent) => call("open_tool_call", () => near.openToolCall(intent)),
+    recordVerdicts: (record) => call("record_verdicts", () => near.recordVerdicts(record)),
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
     cancelledRuns: (runIds, forMs) => call("cancelled_runs", () => near.cancelledRuns(runIds, forMs)),

@@ -10,10 +10,12 @@ import {
   type ModelIntent,
   type ModelSettlement,
   type SlotView,
+  type ToBeJudged,
   type ToolDenial,
   type ToolGrant,
   type ToolIntent,
   type ToolSettlement,
+  type VerdictRecord,
 } from "@signalbox/core";
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import type { SnapshotCache } from "../../store/snapshot-cache.ts";
@@ -22,6 +24,7 @@ import {
   DENY_TOOL_CALL,
   OPEN_MODEL_CALL,
   OPEN_TOOL_CALL,
+  RECORD_VERDICTS,
   SETTLE_MODEL_CALL,
   SETTLE_TOOL_CALL,
   SLOT_VIEW,
@@ -45,6 +48,7 @@ export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecor
     openModelCall: (intent) => openModelCall(parts, intent),
     settleModelCall: (settlement) => settleModelCall(parts, settlement),
     openToolCall: (intent) => openToolCall(parts, intent),
+    recordVerdicts: (record) => recordVerdicts(parts, record),
     denyToolCall: (denial) => denyToolCall(parts, denial),
     settleToolCall: (settlement) => settleToolCall(parts, settlement),
     openHold: (request) => openHold(parts, request),
@@ -126,11 +130,11 @@ async function settleModelCall(
   return { proposalsAccepted: answer.proposalsAccepted };
 }
 
-async function openToolCall(parts: GateRecordParts, intent: ToolIntent): Promise<ToolGrant> {
-  const { tokenHash, process, toolUseId, name, argumentsDigest } = intent;
+async function openToolCall(parts: GateRecordParts, intent: ToolIntent): Promise<ToolGrant | ToBeJudged> {
+  const { tokenHash, process, toolUseId, name, argumentsDigest, policyVersion } = intent;
   demandAuthority(parts, process);
-  const values = [tokenHash, process, toolUseId, wireToolName(name), argumentsDigest];
-  const { conversationId, sequence, ...grant } = await askRecord<ToolGrant & Written>(
+  const values = [tokenHash, process, toolUseId, wireToolName(name), argumentsDigest, policyVersion];
+  const { conversationId, sequence, ...grant } = await askRecord<(ToolGrant | ToBeJudged) & Written>(
     parts.database,
     OPEN_TOOL_CALL,
     values,
@@ -140,6 +144,13 @@ async function openToolCall(parts: GateRecordParts, intent: ToolIntent): Promise
     ...(sequence === undefined ? {} : { sequence }),
   });
   return grant;
+}
+
+async function recordVerdicts(parts: GateRecordParts, record: VerdictRecord): Promise<void> {
+  const { tokenHash, process, modelCallId, policyVersion, verdicts } = record;
+  demandAuthority(parts, process);
+  const values = [tokenHash, process, modelCallId, policyVersion, jsonText(verdicts)];
+  ring(parts, await askRecord<Written>(parts.database, RECORD_VERDICTS, values));
 }
 
 async function openHold(parts: GateRecordParts, request: HoldRequest): Promise<KeptCall> {

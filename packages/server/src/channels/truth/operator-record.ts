@@ -10,6 +10,7 @@ import {
   FAIL_RUN,
   LEFT_TO_DO,
   LIFT_STOP,
+  RECONCILE,
   RELEASE_RUN,
   RESUME_HOLD,
   STOP_RUN,
@@ -69,6 +70,8 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
     },
     carryOut: (limit) => carryOut({ database: parts.sweeps, live, log: parts.log }, limit),
     fail: (command) => change(FAIL_RUN, [...scopeOf(command), command.runId, actorText(command.actor), command.force]),
+    reconcile: ({ toolCallId, outcome, resultJson, note, ...command }) =>
+      change(RECONCILE, [...scopeOf(command), toolCallId, actorText(command.actor), outcome, resultJson, note]),
     release: (command) => change(RELEASE_RUN, [...scopeOf(command), command.runId, actorText(command.actor)]),
   };
 }

@@ -97,7 +97,7 @@ function payments(folder: string): Readonly<Record<string, unknown>> {
       transport: "stdio",
       command: process.execPath,
       args: [program, "--calls", join(folder, CALLS), "--name", "payments"],
-      tools: { count: { effect: "irreversible" } },
+      tools: { count: { effect: "irreversible", approve: "never" } },
     },
   };
 }

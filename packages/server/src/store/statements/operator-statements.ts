@@ -11,6 +11,7 @@ export const DECIDE_HOLD = call("decide_hold", 7);
 export const CREATE_STOP = call("create_stop", 8);
 export const LIFT_STOP = call("lift_stop", 3);
 export const FAIL_RUN = call("fail_run", 5);
+export const RECONCILE = call("reconcile_tool_call", 7);
 export const RELEASE_RUN = call("release_run", 4);
 
 export const STOP_RUN = call("stop_run", 1);
