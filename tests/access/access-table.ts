@@ -11,6 +11,9 @@ export interface Things {
   readonly stop: string;
   readonly webhook: string;
   readonly delivery: string;
+  readonly policy: string;
+  /** A call of a tool that was recorded. */
+  readonly call: string;
 }
 
 export interface Access {
@@ -224,4 +227,52 @@ export const ACCESS: Readonly<Record<string, Access>> = {
     keyOnly: true,
   },
   cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
+  createPolicy: {
+    right: "operate",
+    path: () => "/v1/policies",
+    body: () => ({ document: { version: 1, rules: [{ id: "read", verdict: "allow", tools: { effects: ["read"] } }] } }),
+    owner: "nobody",
+    status: 201,
+    keyOnly: true,
+  },
+  listPolicies: { right: "operate", path: () => "/v1/policies", owner: "nobody", status: 200, keyOnly: true },
+  getPolicy: {
+    right: "operate",
+    path: ({ policy }) => `/v1/policies/${policy}`,
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  activatePolicy: {
+    right: "operate",
+    path: ({ policy }) => `/v1/policies/${policy}/activate`,
+    body: () => ({}),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  explainPolicy: {
+    right: "operate",
+    path: ({ policy }) => `/v1/policies/${policy}/explain`,
+    body: ({ call }) => ({ toolCallId: call }),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  simulatePolicy: {
+    right: "operate",
+    path: ({ policy }) => `/v1/policies/${policy}/simulate`,
+    body: () => ({ tool: "shop__refund", arguments: { amount: 5 } }),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  backTestPolicy: {
+    right: "operate",
+    path: ({ policy }) => `/v1/policies/${policy}/back-test`,
+    body: () => ({}),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
 };

@@ -23,6 +23,8 @@ const NOTHING: Things = {
   stop: newId("stop"),
   webhook: newId("webhook"),
   delivery: newId("delivery"),
+  policy: newId("policy"),
+  call: newId("toolCall"),
 };
 
 beforeAll(async () => {
@@ -50,7 +52,11 @@ async function makeThings(): Promise<Things> {
   const webhook = await world.ask<{ id: string }>("/v1/webhooks", { key, body: hook });
   const tested = `/v1/webhooks/${webhook.body.id}/test`;
   const delivery = await world.ask<{ id: string }>(tested, { key, method: "POST" });
+  const document = { version: 1, rules: [] };
+  const policy = await world.ask<{ id: string }>("/v1/policies", { key, body: { document } });
   return {
+    policy: policy.body.id,
+    call: await world.recordCall(body.run.id),
     agent: agent.body.id,
     conversation: conversation.body.id,
     run: body.run.id,

@@ -77,7 +77,7 @@ function source(kind: "user" | "tool", text: string): Source {
 }
 
 function factsOf(sources: readonly Source[]): RunFacts {
-  const principal = { tenantId: "t", user: "emma", roles: [], unitPath: "", clearance: 0 };
+  const principal = { tenantId: "t", user: "emma", roles: [], units: [], clearance: 0 };
   return {
     principal,
     agent: "a",

@@ -1,6 +1,14 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
-import { makeId, uuidV7Bytes, type HoldKind, type IdKind, type Problem, type RuntimeInfo } from "@signalbox/contract";
+import {
+  makeId,
+  uuidV7Bytes,
+  type EffectClass,
+  type HoldKind,
+  type IdKind,
+  type Problem,
+  type RuntimeInfo,
+} from "@signalbox/contract";
 import { createAdmission, LIMITS, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
@@ -11,6 +19,7 @@ import { createApi, listen } from "../../packages/server/src/api/server.ts";
 import type { ApiServices } from "../../packages/server/src/api/services.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
 import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
+import { policyDeskOf } from "../../packages/server/src/wiring/policy-desk.ts";
 import { createOperatorView } from "../../packages/server/src/wiring/operator-view.ts";
 import { openRecord, type PlatformRecord } from "../../packages/server/src/wiring/record.ts";
 import { cloneDatabase, type ClonedDatabase } from "./clone-database.ts";
@@ -48,6 +57,14 @@ export interface ApiWorldOptions {
   readonly services?: Partial<ApiServices>;
   /** What addresses that tenants give may reach. */
   readonly egressAllow?: EgressAllowance;
+}
+
+export interface RecordedCall {
+  readonly tool: string;
+  readonly effect: EffectClass;
+  readonly given: object;
+  /** What the tool answered; `null` while it was not made. */
+  readonly result: string | null;
 }
 
 export class ApiWorld implements AsyncDisposable {
@@ -160,6 +177,23 @@ export class ApiWorld implements AsyncDisposable {
     return holdId;
   }
 
+  /** A call of a tool as the ledger keeps it, in place of a gate that would have recorded it. */
+  async recordCall(runId: string, call: Partial<RecordedCall> = {}): Promise<string> {
+    const { tool = "refund", effect = "irreversible", given = {}, result = null } = call;
+    const id = newId("toolCall");
+    await this.rows(
+      `insert into signalbox.tool_call (id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name,
+         server, tool, title, effect, definition_hash, arguments, arguments_digest, state, generation, result, proposed_at,
+         finished_at)
+       select $1, r.tenant_id, r.id, r.conversation_id, $2, 0, $1, 'shop__' || $3, 'shop', $3, $3, $4, 'h', $5, 'd',
+              case when $6::text is null then 'proposed' else 'succeeded' end, 1, $6, signalbox.clock(),
+              case when $6::text is null then null else signalbox.clock() end
+       from signalbox.run r where r.id = $7 returning id`,
+      [id, newId("modelCall"), tool, effect, JSON.stringify(given), result, runId],
+    );
+    return id;
+  }
+
   /** Rows as the superuser sees them. */
   async rows<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
     const client = new pg.Client(this.database.config);
@@ -266,6 +300,7 @@ function servicesOf(parts: {
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
+    policies: policyDeskOf(record, systemDigest, () => systemClock.monotonicMs()),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],
@@ -273,6 +308,7 @@ function servicesOf(parts: {
     digest: systemDigest,
     newAgentId: () => newId("agent"),
     newStopId: () => newId("stop"),
+    newPolicyId: () => newId("policy"),
     newConversationId: () => newId("conversation"),
     secret: SECRET,
     monotonicMs: () => systemClock.monotonicMs(),

@@ -79,6 +79,7 @@ export const ERROR_CODES = {
   runtime_constraint: caller(422, "failed_precondition", "The runtime cannot do what the agent asks for."),
   model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),
   tool_unknown: caller(422, "failed_precondition", "There is no tool of this name."),
+  policy_changed: caller(409, "failed_precondition", "Another policy is in place than the one named."),
   policy_invalid: caller(422, "invalid_argument", "The policy is not valid."),
   queue_full: passing(caller(429, "resource_exhausted", "Too many messages are waiting in this conversation.")),
   message_rate_exceeded: passing(

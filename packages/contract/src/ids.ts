@@ -19,6 +19,8 @@ export type AgentId = Branded<"AgentId">;
 export type HoldId = Branded<"HoldId">;
 /** Names a pause or a stop of an operator: `stp_…`. */
 export type StopId = Branded<"StopId">;
+/** Names a policy of the tool gate: `pol_…`. */
+export type PolicyId = Branded<"PolicyId">;
 /** Names a row of the tool ledger: `tc_…`. Not the provider's tool-use id, which is only unique within a run. */
 export type ToolCallId = Branded<"ToolCallId">;
 /** Names a row of the ledger of calls that clients of the gateway make without a run: `gtc_…`. */
@@ -41,6 +43,7 @@ export const ID_PREFIX = {
   agent: "agt",
   hold: "hld",
   stop: "stp",
+  policy: "pol",
   toolCall: "tc",
   gatewayCall: "gtc",
   modelCall: "mc",
@@ -62,6 +65,7 @@ interface IdTypes {
   readonly agent: AgentId;
   readonly hold: HoldId;
   readonly stop: StopId;
+  readonly policy: PolicyId;
   readonly toolCall: ToolCallId;
   readonly gatewayCall: GatewayCallId;
   readonly modelCall: ModelCallId;

@@ -14,6 +14,7 @@ export {
   type ModelCallId,
   type RequestId,
   type RunId,
+  type PolicyId,
   type StopId,
   type TenantId,
   type ToolCallId,
@@ -126,6 +127,24 @@ export {
   type ToolSelector,
   type ToolVerdict,
 } from "./policy.ts";
+export {
+  activationSchema,
+  backTestQuerySchema,
+  backTestSchema,
+  createPolicySchema,
+  explainCallSchema,
+  explainedCallSchema,
+  keptPolicySchema,
+  policyPageSchema,
+  simulatedCallSchema,
+  type BackTest,
+  type BackTestQuery,
+  type CreatePolicy,
+  type ExplainCall,
+  type ExplainedCall,
+  type KeptPolicy,
+  type SimulatedCall,
+} from "./http/policies.ts";
 export { actorClaimSchema, type ActorClaim } from "./http/actor-claim.ts";
 export { pageQuerySchema, type PageQuery } from "./http/page.ts";
 export { eventPageSchema, type EventPage } from "./http/events.ts";

@@ -242,7 +242,8 @@ const policyConditionSchema: z.ZodType<PolicyCondition> = z
   )
   .meta({ id: "PolicyCondition" });
 
-const obligation = z
+/** What is attached to a verdict. */
+export const policyObligationSchema: z.ZodType<PolicyObligation> = z
   .discriminatedUnion("kind", [
     z.strictObject({ kind: z.literal("redact"), at: list(pointer) }),
     z.strictObject({
@@ -278,7 +279,7 @@ export const policyDocumentSchema: z.ZodType<PolicyDocument> = z
             principals: principalSelector.optional(),
             when: policyConditionSchema.optional(),
             reason: text.optional(),
-            conditions: list(obligation).optional(),
+            conditions: list(policyObligationSchema).optional(),
           })
           .meta({ id: "PolicyRule" }),
       )

@@ -197,6 +197,8 @@ export const AUDIT_ACTIONS = [
   "webhook_secret_rotated",
   "webhook_disabled",
   "webhook_deleted",
+  "policy_created",
+  "policy_activated",
   "message_completed",
   "model_called",
   "model_settled",

@@ -9,6 +9,18 @@ export { createRevisionStamps, generationOf, type RevisionStamps } from "./event
 export { judgeClientCall, type ClientCallFacts } from "./gates/client-call.ts";
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
+export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
+export {
+  assembleFacts,
+  callToJudge,
+  NO_WORD,
+  textOfResult,
+  type KeptFacts,
+  type KeptText,
+  type RunInQuestion,
+  type ToolWord,
+  type ToolWords,
+} from "./gates/policy/assemble.ts";
 export { compilePolicy } from "./gates/policy/compile.ts";
 export { DEFAULT_POLICY } from "./gates/policy/default-policy.ts";
 export {
@@ -18,6 +30,7 @@ export {
   type ToolDecision,
   type ToolPolicy,
 } from "./gates/policy/decision.ts";
+export { explainDecision, type DecisionExplanation } from "./gates/policy/explain.ts";
 export type {
   CallToJudge,
   JsonObject,
@@ -121,6 +134,7 @@ export type {
   StopCommand,
   ReconcileCommand,
 } from "./ports/operator-record.ts";
+export type { FactsRequest, PolicyInPlace, PolicyRecord } from "./ports/policy-record.ts";
 export type { Digest, Randomness } from "./ports/randomness.ts";
 export type { Log } from "./ports/telemetry.ts";
 export type { ToolBatch, ToolJudge } from "./ports/tool-judge.ts";

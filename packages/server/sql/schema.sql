@@ -203,6 +203,17 @@ create table signalbox.ownership (
   cancel_at timestamp with time zone,
   paced_until timestamp with time zone
 ) with (fillfactor=70);
+create table signalbox.policy (
+  id text not null,
+  tenant_id text not null,
+  hash text not null,
+  document text not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default signalbox.clock(),
+  active boolean not null default false,
+  activated_at timestamp with time zone,
+  activated_by text
+);
 create table signalbox.process (
   incarnation integer not null default nextval('signalbox.incarnation'::regclass),
   roles text[] not null,
@@ -470,6 +481,11 @@ alter table signalbox.ownership add constraint ownership_generation_check CHECK 
 alter table signalbox.ownership add constraint ownership_pkey PRIMARY KEY (conversation_id);
 alter table signalbox.ownership add constraint ownership_ready CHECK (((ready_at IS NULL) OR ((owner IS NULL) AND (runtime IS NOT NULL))));
 alter table signalbox.ownership add constraint ownership_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.policy add constraint policy_activated CHECK (((activated_at IS NULL) = (activated_by IS NULL)));
+alter table signalbox.policy add constraint policy_id_check CHECK ((id ~~ 'pol\_%'::text));
+alter table signalbox.policy add constraint policy_pkey PRIMARY KEY (id);
+alter table signalbox.policy add constraint policy_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.policy add constraint policy_was_activated CHECK (((NOT active) OR (activated_at IS NOT NULL)));
 alter table signalbox.process add constraint process_pkey PRIMARY KEY (incarnation);
 alter table signalbox.process_offer add constraint process_offer_incarnation_fkey FOREIGN KEY (incarnation) REFERENCES signalbox.process(incarnation) ON DELETE CASCADE;
 alter table signalbox.process_offer add constraint process_offer_pkey PRIMARY KEY (incarnation);
@@ -553,6 +569,8 @@ CREATE INDEX model_call_process ON signalbox.model_call USING btree (process) WH
 CREATE INDEX model_call_run ON signalbox.model_call USING btree (run_id, id);
 CREATE INDEX ownership_owner ON signalbox.ownership USING btree (owner) WHERE (owner IS NOT NULL);
 CREATE INDEX ownership_ready ON signalbox.ownership USING btree (runtime, ready_at) WHERE (ready_at IS NOT NULL);
+CREATE UNIQUE INDEX policy_active ON signalbox.policy USING btree (tenant_id) WHERE active;
+CREATE INDEX policy_of_tenant ON signalbox.policy USING btree (tenant_id, id);
 CREATE INDEX process_dead ON signalbox.process USING btree (incarnation) WHERE (dead_at IS NOT NULL);
 CREATE INDEX run_log_kept ON signalbox.run USING btree (finished_at) WHERE ((log_kept <> 'gone'::text) AND (finished_at IS NOT NULL));
 CREATE INDEX run_log_whole ON signalbox.run USING btree (finished_at) WHERE ((log_kept = 'whole'::text) AND (finished_at IS NOT NULL));
@@ -567,6 +585,7 @@ CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scop
 CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
 CREATE INDEX tool_call_hold ON signalbox.tool_call USING btree (hold_id) WHERE (hold_id IS NOT NULL);
 CREATE INDEX tool_call_message ON signalbox.tool_call USING btree (model_call_id, ordinal);
+CREATE INDEX tool_call_answered ON signalbox.tool_call USING btree (conversation_id, finished_at) WHERE ((result IS NOT NULL) AND (replay_of IS NULL));
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
@@ -611,6 +630,8 @@ alter table signalbox.model_call enable row level security;
 alter table signalbox.model_call force row level security;
 alter table signalbox.ownership enable row level security;
 alter table signalbox.ownership force row level security;
+alter table signalbox.policy enable row level security;
+alter table signalbox.policy force row level security;
 alter table signalbox.process enable row level security;
 alter table signalbox.process force row level security;
 alter table signalbox.process_offer enable row level security;
@@ -671,6 +692,8 @@ create policy own_tenant on signalbox.model_call for all to signalbox_app using 
 create policy run_side on signalbox.model_call for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.ownership for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.ownership for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.policy for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
+create policy run_side on signalbox.policy for select to signalbox_run using (true);
 create policy presence on signalbox.process for select to signalbox_app using (true);
 create policy run_side on signalbox.process for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.process_offer for all to signalbox_run using (true) with check (true);
@@ -726,6 +749,8 @@ grant select, update on signalbox.model_call to signalbox_app;
 grant insert, select, update on signalbox.model_call to signalbox_run;
 grant insert, select, update on signalbox.ownership to signalbox_app;
 grant select, update on signalbox.ownership to signalbox_run;
+grant insert, select on signalbox.policy to signalbox_app;
+grant select on signalbox.policy to signalbox_run;
 grant select on signalbox.process to signalbox_app;
 grant delete, insert, select, update on signalbox.process to signalbox_run;
 grant delete, insert, select, update on signalbox.process_offer to signalbox_run;
@@ -1923,6 +1948,16 @@ begin
     and s.lifted_at is null;
   return json_build_object('stopId', v_stop, 'created', false);
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.current_policy(p_tenant text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+BEGIN ATOMIC
+ SELECT json_build_object('policy', ( SELECT json_build_object('hash', p.hash, 'document', (p.document)::json) AS json_build_object
+            FROM signalbox.policy p
+           WHERE ((p.tenant_id = current_policy.p_tenant) AND p.active))) AS json_build_object;
+END
 ;
 CREATE OR REPLACE FUNCTION signalbox.decide_hold(p_tenant text, p_user text, p_hold text, p_actor text, p_decision text, p_response jsonb, p_digest text)
  RETURNS json
@@ -4319,6 +4354,63 @@ CREATE OR REPLACE FUNCTION signalbox.said(p_text text, p_is_error boolean)
  LANGUAGE sql
  STABLE
 RETURN (json_build_object('content', json_build_array(json_build_object('type', 'text', 'text', p_text)), 'isError', p_is_error))::text
+CREATE OR REPLACE FUNCTION signalbox.run_facts(p_run text, p_besides text[], p_sources boolean, p_history boolean, p_as_of text, p_limits json)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  v_run signalbox.run;
+  v_at timestamptz;
+  v_chars integer := (p_limits ->> 'textChars')::integer;
+  v_all_chars integer := (p_limits ->> 'allTextChars')::integer;
+  v_count integer := (p_limits ->> 'textCount')::integer;
+  v_texts json := '[]';
+  v_cut boolean := false;
+begin
+  select r.* into v_run from signalbox.run r where r.id = p_run;
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
+  select coalesce((select t.proposed_at from signalbox.tool_call t where t.id = p_as_of), 'infinity') into v_at;
+  if p_sources then
+    with said as (
+      (select 'user' as kind, null as server, null as tool, null as effect, m.text, m.created_at as at
+       from signalbox.message m
+       where m.conversation_id = v_run.conversation_id and m.role = 'user' and not m.struck and m.created_at <= v_at
+       order by m.position desc limit v_count)
+      union all
+      (select 'tool', t.server, t.tool, t.effect, t.result, t.finished_at
+       from signalbox.tool_call t
+       where t.conversation_id = v_run.conversation_id and t.result is not null and t.replay_of is null
+         and t.state in ('succeeded', 'failed', 'unknown') and t.finished_at <= v_at
+       order by t.finished_at desc limit v_count)),
+    counted as (
+      select s.*, left(s.text, v_chars) as part, length(s.text) > v_chars as is_cut,
+             row_number() over (order by (s.kind = 'user') desc, s.at desc) as place,
+             sum(least(length(s.text), v_chars)) over (order by (s.kind = 'user') desc, s.at desc
+                                                       rows unbounded preceding) as total
+      from said s)
+    select coalesce(json_agg(json_build_object('kind', c.kind, 'server', c.server, 'tool', c.tool, 'effect', c.effect,
+                                               'text', c.part) order by c.place) filter (where c.total <= v_all_chars), '[]'),
+           coalesce(bool_or(c.is_cut or c.total > v_all_chars), false) or count(*) filter (where c.kind = 'tool') >= v_count
+    into v_texts, v_cut
+    from counted c;
+  end if;
+  return json_build_object(
+    'texts', v_texts, 'areTextsCut', v_cut, 'nowMs', signalbox.unix_ms(least(signalbox.clock(), v_at)),
+    'history', case when p_history then (
+      select coalesce(json_agg(json_build_object(
+               'name', t.name, 'server', coalesce(t.server, ''), 'tool', coalesce(t.tool, ''), 'effect', t.effect,
+               'state', t.state, 'arguments', t.arguments::json, 'atMs', signalbox.unix_ms(t.proposed_at))
+             order by t.proposed_at, t.ordinal), '[]')
+      from (select * from signalbox.tool_call c
+            where c.run_id = p_run and c.id <> all (p_besides) and (p_as_of is null or c.proposed_at < v_at
+              or (c.proposed_at = v_at and c.ordinal < (select o.ordinal from signalbox.tool_call o where o.id = p_as_of)))
+            order by c.proposed_at desc, c.ordinal desc
+            limit (p_limits ->> 'historyCount')::integer) t)
+      else '[]'::json end);
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.same_effect(p_call signalbox.tool_call)
  RETURNS signalbox.tool_call

@@ -62,6 +62,11 @@ async function stop(): Promise<string> {
   return (await world.ask<{ id: string }>("/v1/stops", { key, body })).body.id;
 }
 
+async function policy(): Promise<string> {
+  const body = { document: { version: 1, rules: [] } };
+  return (await world.ask<{ id: string }>("/v1/policies", { key, body })).body.id;
+}
+
 async function hold(): Promise<string> {
   const id = await conversation();
   await sent(id);
@@ -104,6 +109,31 @@ const POSTS: Readonly<Record<string, () => Promise<Post>>> = {
     path: "/v1/stops",
     body: { kind: "pause", scope: "conversation", id: await conversation() },
     other: { body: { kind: "stop", scope: "conversation", id: await conversation() } },
+  }),
+  createPolicy: async () => ({
+    path: "/v1/policies",
+    body: { document: { version: 1, rules: [] } },
+    other: { body: { document: { version: 1, description: "another", rules: [] } } },
+  }),
+  activatePolicy: async () => ({
+    path: `/v1/policies/${await policy()}/activate`,
+    body: {},
+    other: { path: "/v1/policies/default/activate" },
+  }),
+  explainPolicy: async () => ({
+    path: "/v1/policies/default/explain",
+    body: { toolCallId: await world.recordCall(await run()) },
+    other: { path: "/v1/policies/current/explain" },
+  }),
+  simulatePolicy: async () => ({
+    path: "/v1/policies/default/simulate",
+    body: { tool: "shop__refund" },
+    other: { body: { tool: "shop__cancel" } },
+  }),
+  backTestPolicy: async () => ({
+    path: "/v1/policies/default/back-test",
+    body: {},
+    other: { body: { days: 1 } },
   }),
   liftStop: () => without("/v1/stops/*/lift", stop),
   decideHold: async () => ({

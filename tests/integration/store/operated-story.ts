@@ -2,6 +2,7 @@
 import type { HoldId } from "@signalbox/contract";
 import { callVerdict } from "@signalbox/core";
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
+import { PolicyQueries } from "../../../packages/server/src/store/queries/policy-queries.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
 import { WebhookQueries } from "../../../packages/server/src/store/queries/webhook-queries.ts";
@@ -96,6 +97,11 @@ async function changes(own: RecordWorld, process: RecordProcess): Promise<void> 
     revision: null,
     actor: ACTOR,
   });
+  const policies = new PolicyQueries(process.tenants);
+  const policy = { tenantId: TENANT, policyId: newId("policy"), hash: "00", document: "{}", actor: ACTOR };
+  await policies.create(policy, null);
+  const { policyId } = policy;
+  await policies.activate({ tenantId: TENANT, policyId, replaces: undefined, actor: ACTOR }, null);
   const viewer = { tenantId: TENANT, user: null };
   const change = { title: "Named" };
   await new ConversationQueries(process.tenants).change(viewer, conversationId, { change, actor: ACTOR });

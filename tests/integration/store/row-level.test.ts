@@ -1,6 +1,7 @@
 import pg, { type Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { StorePools } from "../../../packages/server/src/store/pools.ts";
+import { PolicyQueries } from "../../../packages/server/src/store/queries/policy-queries.ts";
 import { proves } from "../../setup/proves.ts";
 import { commandFor, finishRun, newId, proposalOf, startedRun, textEvent, TURN } from "./record-parts.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
@@ -98,6 +99,10 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
   );
   const stopId = newId("stop");
   const actor = { keyId: "key_1", user: null, roles: [], units: [] };
+  await new PolicyQueries(process.tenants).create(
+    { tenantId, policyId: newId("policy"), hash: "h", document: "{}", actor },
+    null,
+  );
   const stop = { kind: "pause", scope: "tenant", subject: null, reason: null } as const;
   await process.operators.createStop({ tenantId, actor, stopId, ...stop });
   await finishRun(ownership);

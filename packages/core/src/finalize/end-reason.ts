@@ -47,6 +47,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   runtime_constraint: "internal",
   model_unknown: "internal",
   tool_unknown: "internal",
+  policy_changed: "internal",
   policy_invalid: "internal",
   tool_timeout: "internal",
   tool_result_invalid: "internal",

@@ -7,6 +7,7 @@ import { holdRoutes } from "./routes/holds.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { operatorRoutes } from "./routes/operators.ts";
 import { platformRoutes } from "./routes/platform.ts";
+import { policyRoutes } from "./routes/policies.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { stopRoutes } from "./routes/stops.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
@@ -24,5 +25,6 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...operatorRoutes(services),
     ...stopRoutes(services),
     ...webhookRoutes(services),
+    ...policyRoutes(services),
   ];
 }

@@ -1,11 +1,12 @@
 /** What the routes stand on; joined by wiring. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AgentId, ConversationId, Info, RuntimeInfo, StopId } from "@signalbox/contract";
+import type { AgentId, ConversationId, Info, PolicyId, RuntimeInfo, StopId } from "@signalbox/contract";
 import type { AdmissionFlow, Digest, LiveSubscription, Log } from "@signalbox/core";
 import type { ApiRecord } from "./api-record.ts";
 import type { CommandRecord } from "./command.ts";
 import type { AdmissionLimits } from "./limits.ts";
 import type { OperatorView } from "./operator-record.ts";
+import type { PolicyDesk } from "./policy-desk.ts";
 
 /** Answers a request by itself, headers and all. */
 export interface RawService {
@@ -21,6 +22,7 @@ export interface ApiServices {
   /** What people decide about runs that exist. */
   readonly commands: CommandRecord;
   readonly operatorView: OperatorView;
+  readonly policies: PolicyDesk;
   readonly admissionLimits: AdmissionLimits;
   readonly subscribe: (conversationId: string) => LiveSubscription;
   readonly runtimes: () => readonly RuntimeInfo[];
@@ -34,6 +36,7 @@ export interface ApiServices {
   readonly newAgentId: () => AgentId;
   readonly newConversationId: () => ConversationId;
   readonly newStopId: () => StopId;
+  readonly newPolicyId: () => PolicyId;
   readonly secret: string;
   readonly monotonicMs: () => number;
   readonly log: Log;

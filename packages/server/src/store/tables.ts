@@ -172,6 +172,18 @@ export interface StopTable {
   readonly lifted_at: Date | null;
 }
 
+export interface PolicyTable {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly hash: string;
+  readonly document: string;
+  readonly created_by: string;
+  readonly created_at: GivenByDatabase<Date>;
+  readonly active: ColumnType<boolean, never, boolean>;
+  readonly activated_at: SetLater<Date | null>;
+  readonly activated_by: SetLater<string | null>;
+}
+
 export interface IdempotencyTable {
   readonly tenant_id: string;
   readonly key: string;
@@ -256,6 +268,7 @@ export interface Tables {
   readonly "signalbox.run": RunTable;
   readonly "signalbox.hold": HoldTable;
   readonly "signalbox.stop": StopTable;
+  readonly "signalbox.policy": PolicyTable;
   readonly "signalbox.idempotency": IdempotencyTable;
   readonly "signalbox.tool": ToolTable;
   readonly "signalbox.webhook": WebhookTable;

@@ -8,6 +8,7 @@ import { VERSION } from "../version.ts";
 import { createApiRecord } from "./api-record.ts";
 import type { Offers } from "./offers.ts";
 import { createOperatorView } from "./operator-view.ts";
+import { policyDeskOf } from "./policy-desk.ts";
 import type { PlatformRecord } from "./record.ts";
 
 export interface ApiParts {
@@ -42,6 +43,7 @@ export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }
     admissionLimits: config.admissionLimits,
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
+    policies: policyDeskOf(record, systemDigest, () => systemClock.monotonicMs()),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => offers.runtimes(),
     eventRetentionDays: config.retentionDays,
@@ -50,6 +52,7 @@ export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }
     digest: systemDigest,
     newAgentId: () => makeId("agent", freshUuid()),
     newStopId: () => makeId("stop", freshUuid()),
+    newPolicyId: () => makeId("policy", freshUuid()),
     newConversationId: () => makeId("conversation", freshUuid()),
     gateway: parts.gateway,
     secret,

@@ -1,4 +1,5 @@
 /** The record of one process: database, migrations, pools and the adapters of the core's ports over them. */
+import type { Snapshot } from "@signalbox/contract";
 import {
   LIMITS,
   type AdmissionRecord,
@@ -8,6 +9,7 @@ import {
   type HoldRecord,
   type Log,
   type OwnershipRecord,
+  type PolicyRecord,
   type UpkeepRecord,
 } from "@signalbox/core";
 import { LiveBus } from "../channels/live/live-bus.ts";
@@ -20,6 +22,7 @@ import { createGatewayRecord } from "../channels/truth/gateway-record.ts";
 import { createGateRecord } from "../channels/truth/gate-record.ts";
 import { GroupCommit } from "../channels/truth/group-commit.ts";
 import { createOwnershipRecord } from "../channels/truth/ownership-record.ts";
+import { createPolicyRecord } from "../channels/truth/policy-record.ts";
 import { createUpkeepRecord } from "../channels/truth/upkeep-record.ts";
 import { createOfferRecord, type OfferRecord } from "../channels/truth/offer-record.ts";
 import { PostgresProcessRecord, type StoreWitness } from "../channels/truth/process-record.ts";
@@ -38,6 +41,7 @@ import { FeedQueries } from "../store/queries/feed-queries.ts";
 import { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import { MessageQueries } from "../store/queries/message-queries.ts";
 import { OperatorQueries } from "../store/queries/operator-queries.ts";
+import { PolicyQueries } from "../store/queries/policy-queries.ts";
 import { RunQueries } from "../store/queries/run-queries.ts";
 import { ToolQueries } from "../store/queries/tool-queries.ts";
 import { RUN_ROLE } from "../store/roles.ts";
@@ -79,6 +83,9 @@ export interface PlatformRecord extends AsyncDisposable {
   /** Of webhooks. */
   readonly sealer: Sealer;
   readonly operatorQueries: OperatorQueries;
+  readonly policies: PolicyRecord;
+  readonly policyQueries: PolicyQueries;
+  readonly snapshot: (tenantId: string, hash: string) => Promise<Snapshot>;
   readonly offers: OfferRecord;
   /** What this process knows of a slot it has bound itself. A hint: only an intent's answer says what holds. */
   readonly boundSnapshot: (tokenHash: string) => BoundSnapshot | undefined;
@@ -138,6 +145,9 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log, webhooks }),
     ...deliveriesOf(pools, webhooks.sealer),
     operatorQueries: new OperatorQueries(tenants),
+    policies: createPolicyRecord(pools.run),
+    policyQueries: new PolicyQueries(tenants),
+    snapshot: (tenantId, hash) => snapshots.get(tenantId, hash),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools, { tenants, deletion: createDeletionRecord({ database: pools.run, live }) }),

@@ -8,7 +8,7 @@ import { judgeBatch } from "./judge-batch.ts";
 import { redact } from "./obligation.ts";
 
 const FACTS: RunFacts = {
-  principal: { tenantId: "t", user: "emma", roles: ["clerk"], unitPath: "acme/finance", clearance: 1 },
+  principal: { tenantId: "t", user: "emma", roles: ["clerk"], units: ["acme/finance"], clearance: 1 },
   agent: "support",
   runtime: "langgraph",
   posture: "production",

@@ -32,8 +32,8 @@ export interface Principal {
   readonly tenantId: string;
   readonly user: string | null;
   readonly roles: readonly string[];
-  /** Path of the unit, from the root; `""` when the tenant has none. */
-  readonly unitPath: string;
+  /** Paths of the units they stand in, such as `acme/finance`. */
+  readonly units: readonly string[];
   readonly clearance: number;
 }
 

@@ -13,7 +13,7 @@ export interface Guarded {
 export function guarded(situation: Situation): Guarded | null {
   const { call, facts, effect } = situation;
   const { principal } = facts;
-  if (call.tool.unit !== null && !isWithin(principal.unitPath, call.tool.unit)) {
+  if (call.tool.unit !== null && !isWithin(principal.units, call.tool.unit)) {
     return { rule: "guard.unit", reason: "This tool belongs to another part of the organisation." };
   }
   if (call.tool.clearance > principal.clearance) {

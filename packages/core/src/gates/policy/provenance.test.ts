@@ -19,7 +19,7 @@ function placed(given: CallToJudge["arguments"], sources: readonly Source[], sch
     arguments: given,
   };
   const facts: RunFacts = {
-    principal: { tenantId: "t", user: null, roles: [], unitPath: "", clearance: 0 },
+    principal: { tenantId: "t", user: null, roles: [], units: [], clearance: 0 },
     agent: "a",
     runtime: "r",
     posture: "dev",

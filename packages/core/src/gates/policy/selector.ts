@@ -27,14 +27,14 @@ export function selectsPrincipal(selector: PrincipalSelector | undefined, facts:
   return (
     (users === undefined || (principal.user !== null && users.includes(principal.user))) &&
     (roles?.some((role) => principal.roles.includes(role)) ?? true) &&
-    (units?.some((unit) => isWithin(principal.unitPath, unit)) ?? true) &&
+    (units?.some((unit) => isWithin(principal.units, unit)) ?? true) &&
     (agents?.includes(agent) ?? true) &&
     (runtimes?.includes(runtime) ?? true) &&
     (clearanceAtLeast === undefined || principal.clearance >= clearanceAtLeast)
   );
 }
 
-/** Whether a unit is another one, or stands below it. */
-export function isWithin(unitPath: string, above: string): boolean {
-  return unitPath === above || unitPath.startsWith(`${above}/`);
+/** Whether one of these units is another one, or stands below it. */
+export function isWithin(units: readonly string[], above: string): boolean {
+  return units.some((unit) => unit === above || unit.startsWith(`${above}/`));
 }
