@@ -9,7 +9,6 @@ export { createRevisionStamps, generationOf, type RevisionStamps } from "./event
 export { judgeClientCall, type ClientCallFacts } from "./gates/client-call.ts";
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
-export { CALL_EVENTS, CALL_TRANSITIONS, nextCallState, proposedAgain, type CallEvent } from "./gates/ledger.ts";
 export {
   assembleFacts,
   callToJudge,

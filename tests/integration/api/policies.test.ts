@@ -31,7 +31,7 @@ async function activate(policy: string, body: object = {}) {
 
 async function ask<Body>(policy: string, verb: string, body: object): Promise<Body> {
   const told = await world.ask<Body>(`/v1/policies/${policy}/${verb}`, { key, method: "POST", body });
-  expect(told.status, JSON.stringify(told.body)).toBe(200);
+  expect(told).toMatchObject({ status: 200 });
   return told.body;
 }
 

@@ -144,9 +144,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     upkeep: createUpkeepRecord(pools.run),
     commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log, webhooks }),
     ...deliveriesOf(pools, webhooks.sealer),
-    operatorQueries: new OperatorQueries(tenants),
-    policies: createPolicyRecord(pools.run),
-    policyQueries: new PolicyQueries(tenants),
+    ...policiesOf(pools, tenants),
     snapshot: (tenantId, hash) => snapshots.get(tenantId, hash),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
@@ -163,6 +161,17 @@ function deliveriesOf(pools: StorePools, sealer: Sealer): Pick<PlatformRecord, "
   const { keyId } = sealer;
   const deliveries = createDeliveryRecord({ database: pools.run, keyId, failingMs: LIMITS.webhookFailingMs });
   return { deliveries, sealer };
+}
+
+function policiesOf(
+  pools: StorePools,
+  tenants: TenantDatabase,
+): Pick<PlatformRecord, "operatorQueries" | "policies" | "policyQueries"> {
+  return {
+    operatorQueries: new OperatorQueries(tenants),
+    policies: createPolicyRecord(pools.run),
+    policyQueries: new PolicyQueries(tenants),
+  };
 }
 
 function queriesOf(

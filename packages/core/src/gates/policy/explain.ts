@@ -1,8 +1,8 @@
 /** Why a policy decides as it does about one call, and what would make it decide otherwise. */
-import type { PolicyCondition, PolicyRule, PolicyVerdict, ToolVerdict } from "@signalbox/contract";
+import type { EffectClass, PolicyCondition, PolicyRule, PolicyVerdict, ToolVerdict } from "@signalbox/contract";
 import { compilePolicy } from "./compile.ts";
 import { compileCondition } from "./condition.ts";
-import { effectOf, type ToolDecision, type ToolPolicy } from "./decision.ts";
+import type { ToolDecision, ToolPolicy } from "./decision.ts";
 import type { CallToJudge, RunFacts } from "./facts.ts";
 import { judgeCall } from "./judge-batch.ts";
 import { valueAt } from "./json-values.ts";
@@ -37,7 +37,7 @@ export interface DecisionExplanation {
   readonly decision: ToolDecision;
   readonly rules: readonly RuleTrace[];
   readonly facts: {
-    readonly effect: ReturnType<typeof effectOf>;
+    readonly effect: EffectClass;
     readonly hasSeenPrivate: boolean;
     readonly hasSeenUntrusted: boolean;
     readonly historyCount: number;
@@ -65,7 +65,12 @@ export function explainDecision(policy: ToolPolicy, call: CallToJudge, facts: Ru
 
 function originsOf(call: CallToJudge, facts: RunFacts): ToolDecision["provenance"] {
   try {
-    return placeArguments(call, facts).map(({ isWeak: _, ...shown }) => shown);
+    return placeArguments(call, facts).map(({ at, origin, tool, isDestination }) => ({
+      at,
+      origin,
+      tool,
+      isDestination,
+    }));
   } catch {
     return [];
   }
