@@ -583,9 +583,9 @@ CREATE INDEX slot_age ON signalbox.slot USING btree (created_at);
 CREATE INDEX slot_conversation ON signalbox.slot USING btree (conversation_id);
 CREATE UNIQUE INDEX stop_standing ON signalbox.stop USING btree (tenant_id, scope, subject, kind) WHERE (lifted_at IS NULL);
 CREATE INDEX stop_tenant ON signalbox.stop USING btree (tenant_id, id);
+CREATE INDEX tool_call_answered ON signalbox.tool_call USING btree (conversation_id, finished_at) WHERE ((result IS NOT NULL) AND (replay_of IS NULL));
 CREATE INDEX tool_call_hold ON signalbox.tool_call USING btree (hold_id) WHERE (hold_id IS NOT NULL);
 CREATE INDEX tool_call_message ON signalbox.tool_call USING btree (model_call_id, ordinal);
-CREATE INDEX tool_call_answered ON signalbox.tool_call USING btree (conversation_id, finished_at) WHERE ((result IS NOT NULL) AND (replay_of IS NULL));
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
@@ -4349,11 +4349,6 @@ CREATE OR REPLACE FUNCTION signalbox.rfc3339(p_at timestamp with time zone)
  STABLE PARALLEL SAFE
 RETURN to_char((p_at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
 ;
-CREATE OR REPLACE FUNCTION signalbox.said(p_text text, p_is_error boolean)
- RETURNS text
- LANGUAGE sql
- STABLE
-RETURN (json_build_object('content', json_build_array(json_build_object('type', 'text', 'text', p_text)), 'isError', p_is_error))::text
 CREATE OR REPLACE FUNCTION signalbox.run_facts(p_run text, p_besides text[], p_sources boolean, p_history boolean, p_as_of text, p_limits json)
  RETURNS json
  LANGUAGE plpgsql
@@ -4411,6 +4406,12 @@ begin
             limit (p_limits ->> 'historyCount')::integer) t)
       else '[]'::json end);
 end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.said(p_text text, p_is_error boolean)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+RETURN (json_build_object('content', json_build_array(json_build_object('type', 'text', 'text', p_text)), 'isError', p_is_error))::text
 ;
 CREATE OR REPLACE FUNCTION signalbox.same_effect(p_call signalbox.tool_call)
  RETURNS signalbox.tool_call

@@ -144,8 +144,7 @@ export function openRecord(options: RecordOptions): PlatformRecord {
     upkeep: createUpkeepRecord(pools.run),
     commands: createCommands({ requests: pools.app, tenants, sweeps: pools.run, live, log, webhooks }),
     ...deliveriesOf(pools, webhooks.sealer),
-    ...policiesOf(pools, tenants),
-    snapshot: (tenantId, hash) => snapshots.get(tenantId, hash),
+    ...policiesOf(pools, { tenants, snapshots }),
     offers: createOfferRecord(pools.run),
     boundSnapshot: (tokenHash) => slots.find(tokenHash),
     queries: queriesOf(pools, { tenants, deletion: createDeletionRecord({ database: pools.run, live }) }),
@@ -165,9 +164,10 @@ function deliveriesOf(pools: StorePools, sealer: Sealer): Pick<PlatformRecord, "
 
 function policiesOf(
   pools: StorePools,
-  tenants: TenantDatabase,
-): Pick<PlatformRecord, "operatorQueries" | "policies" | "policyQueries"> {
+  { tenants, snapshots }: { readonly tenants: TenantDatabase; readonly snapshots: SnapshotCache },
+): Pick<PlatformRecord, "operatorQueries" | "policies" | "policyQueries" | "snapshot"> {
   return {
+    snapshot: (tenantId, hash) => snapshots.get(tenantId, hash),
     operatorQueries: new OperatorQueries(tenants),
     policies: createPolicyRecord(pools.run),
     policyQueries: new PolicyQueries(tenants),
