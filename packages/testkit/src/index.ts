@@ -20,6 +20,7 @@ export { readCallFile, type FiledCall } from "./neighbours/call-file.ts";
 export { startMcpServer, type McpNeighbour, type McpServerOptions } from "./neighbours/mcp-server.ts";
 export { startEverythingServer } from "./neighbours/everything/everything-server.ts";
 export type { LocalServer } from "./neighbours/fetch-server.ts";
+export { startSessionServer, type SessionServer, type SessionServerOptions } from "./neighbours/session-server.ts";
 export { stdioServerCommand, type StdioServerOptions } from "./neighbours/stdio-command.ts";
 export type { RecordedCall, ScriptedTool, ScriptedTools, ToolAnswer, ToolContext } from "./neighbours/scripted-tool.ts";
 export { MemoryTranscript } from "./scripted/memory-transcript.ts";

@@ -36,6 +36,8 @@ interface Reading {
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const NOTIFY_MS = 5_000;
+const LATE_MS = 300_000;
+const LATE_MAX = 64;
 
 export class HttpWire implements RpcWire {
   readonly #options: HttpWireOptions;
@@ -43,6 +45,8 @@ export class HttpWire implements RpcWire {
   readonly #http: HttpClient;
   readonly #clock: Clock;
   readonly #onNotification: (method: string) => void;
+  /** Requests that were given up and are still listened to. */
+  readonly #late = new Set<AbortController>();
   #version = MODERN_VERSION;
   #sessionId: string | null = null;
   #nextId = 1;
@@ -67,15 +71,32 @@ export class HttpWire implements RpcWire {
     this.#nextId += 1;
     const stop = new AbortController();
     const answered = new AbortController();
-    const bounded = this.#bound(request, { stop, answered: answered.signal, id });
+    const given = Promise.withResolvers<never>();
+    const bounded = this.#bound(request, { stop, answered: answered.signal, id, giveUp: given.reject });
     const body = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${request.params}}`;
+    const exchanged = this.#exchange(body, { request, id, signal: stop.signal });
+    if (request.onLate === undefined) given.promise.catch(() => undefined);
+    else this.#listenOn(exchanged, { given: given.promise, stop, onLate: request.onLate });
+    try {
+      return await (request.onLate === undefined ? exchanged : Promise.race([exchanged, given.promise]));
+    } finally {
+      answered.abort(SETTLED);
+      await bounded;
+    }
+  }
+
+  async #exchange(
+    body: string,
+    about: { readonly request: RpcRequest; readonly id: number; readonly signal: AbortSignal },
+  ): Promise<RpcAnswer> {
+    const { request, id, signal } = about;
     let head: IncomingMessage | null = null;
     try {
-      head = await this.#post(body, { request, signal: stop.signal });
+      head = await this.#post(body, { request, signal });
       return await this.#read(head, { id, onMessage: request.onMessage });
     } catch (thrown) {
       if (thrown instanceof NotAnswered) throw thrown;
-      if (stop.signal.aborted) throw stop.signal.reason;
+      if (signal.aborted) throw signal.reason;
       // Refused or unresolved: nobody took the request. Anything later may have reached somebody.
       const sent = head !== null || !isRefused(thrown);
       throw new NotAnswered("tool_upstream_failed", {
@@ -83,10 +104,32 @@ export class HttpWire implements RpcWire {
         detail: "The tool server cannot be reached.",
         cause: thrown,
       });
-    } finally {
-      answered.abort(SETTLED);
-      await bounded;
     }
+  }
+
+  /** Once the request is given up: hears its answer all the same, for a while. */
+  #listenOn(
+    exchanged: Promise<RpcAnswer>,
+    about: {
+      readonly given: Promise<never>;
+      readonly stop: AbortController;
+      readonly onLate: NonNullable<RpcRequest["onLate"]>;
+    },
+  ): void {
+    const { given, stop, onLate } = about;
+    given.catch(() => {
+      const [oldest] = this.#late;
+      if (this.#late.size >= LATE_MAX) oldest?.abort(SETTLED);
+      this.#late.add(stop);
+      const heard = new AbortController();
+      const ended = (): void => {
+        this.#late.delete(stop);
+        heard.abort(SETTLED);
+      };
+      exchanged.then(onLate, () => undefined).finally(ended);
+      const tooLate = (): void => stop.abort(SETTLED);
+      this.#clock.sleep(LATE_MS, heard.signal).then(tooLate, tooLate);
+    });
   }
 
   async notify(method: string, params: string): Promise<void> {
@@ -107,6 +150,7 @@ export class HttpWire implements RpcWire {
 
   /** Ends a session that the server keeps for us. */
   async leave(): Promise<void> {
+    for (const late of this.#late) late.abort(SETTLED);
     if (this.#sessionId === null) return;
     const stop = new AbortController();
     const done = new AbortController();
@@ -222,8 +266,14 @@ export class HttpWire implements RpcWire {
   /** Closing the request is how it is cancelled; servers with a handshake are told in words as well. */
   async #bound(
     request: RpcRequest,
-    { stop, answered, id }: { readonly stop: AbortController; readonly answered: AbortSignal; readonly id: number },
+    about: {
+      readonly stop: AbortController;
+      readonly answered: AbortSignal;
+      readonly id: number;
+      readonly giveUp: (reason: NotAnswered) => void;
+    },
   ): Promise<void> {
+    const { stop, answered, id, giveUp } = about;
     const end = await endOf(request, { settled: answered, clock: this.#clock });
     if (end === "answered") return;
     if (this.#version !== MODERN_VERSION) {
@@ -231,7 +281,9 @@ export class HttpWire implements RpcWire {
       await this.notify("notifications/cancelled", params).catch(() => undefined);
       if (deservesGrace(end, request) && (await this.#clock.sleep(CANCEL_GRACE_MS, answered)) === "aborted") return;
     }
-    stop.abort(notAnswered(end));
+    // With a handshake the server may go on; without one a closed request is how it is told to stop.
+    if (end === "timeout" && request.onLate !== undefined && this.#version !== MODERN_VERSION) giveUp(notAnswered(end));
+    else stop.abort(notAnswered(end));
   }
 }
 

@@ -15,6 +15,7 @@ import { HttpClient } from "../gates/http-client.ts";
 import { isObject, type Json } from "./mcp-protocol.ts";
 import { argumentSentence, ArgumentSchemas } from "./argument-schema.ts";
 import { readListedTool, wireName, type ListedTool } from "./tool-definition.ts";
+import type { UpstreamAuth } from "./upstream-auth.ts";
 import { ToolServer, type ToolServerConfig } from "./tool-server.ts";
 
 export interface ToolCatalogOptions {
@@ -25,6 +26,10 @@ export interface ToolCatalogOptions {
   readonly digest: Digest;
   readonly randomness: Randomness;
   readonly log: Log;
+  /** The platform's tokens for servers, where others reach the same servers too. */
+  readonly auth?: (server: string) => UpstreamAuth | null;
+  /** Told when what a server lists is not what it listed before. Must not throw. */
+  readonly onToolsChanged?: () => void;
   /** How old a listing may be when a call is judged by it. */
   readonly listingMaxAgeMs?: number;
 }
@@ -75,7 +80,8 @@ export class ToolCatalog implements AsyncDisposable {
         listing.fresh = false;
       };
       this.#listings.set(name, listing);
-      this.#servers.set(name, new ToolServer(name, config, { clock, randomness, log, http: this.#http, onChanged }));
+      const ports = { clock, randomness, log, http: this.#http, onChanged };
+      this.#servers.set(name, new ToolServer(name, config, { ...ports, auth: options.auth?.(name) ?? null }));
     }
   }
 
@@ -103,11 +109,11 @@ export class ToolCatalog implements AsyncDisposable {
     return this.#pins.get(keyOf(tool))?.definition ?? {};
   }
 
-  /** Lists a server again when what is known of it is no longer fresh. Rejects like `refresh`. */
-  async freshen(server: string): Promise<void> {
+  /** Lists a server again when what is known of it is older than that. Rejects like `refresh`. */
+  async freshen(server: string, maxAgeMs: number): Promise<void> {
     const listing = this.#listings.get(server);
     const { clock } = this.#options;
-    const fresh = listing?.fresh === true && clock.monotonicMs() - listing.listedAtMs <= this.#maxAgeMs;
+    const fresh = listing?.fresh === true && clock.monotonicMs() - listing.listedAtMs <= maxAgeMs;
     if (!fresh) await this.refresh(server);
   }
 
@@ -208,8 +214,10 @@ export class ToolCatalog implements AsyncDisposable {
     }
     const listed = this.#read(name, entries);
     await this.#pin(this.#newPins(name, listed));
+    const before = listing.tools;
     listing.tools = listed;
     listing.listedAtMs = startedAtMs;
+    if (before !== null && !isSameList(before, listed)) this.#options.onToolsChanged?.();
   }
 
   #read(server: string, entries: readonly Json[]): ReadonlyMap<string, ListedTool> {
@@ -294,6 +302,11 @@ export class ToolCatalog implements AsyncDisposable {
       state: listed === null ? "unseen" : listed.get(tool)?.definitionHash === definitionHash ? "ready" : "drifted",
     };
   }
+}
+
+function isSameList(before: ReadonlyMap<string, ListedTool>, now: ReadonlyMap<string, ListedTool>): boolean {
+  const same = (tool: ListedTool): boolean => before.get(tool.tool)?.definitionHash === tool.definitionHash;
+  return before.size === now.size && [...now.values()].every(same);
 }
 
 function keyOf(tool: { readonly server: string; readonly tool: string }): string {

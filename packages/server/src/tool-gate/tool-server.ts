@@ -159,7 +159,8 @@ export class ToolServer implements AsyncDisposable {
       if (thrown instanceof NotAnswered) {
         throw new NotAnswered(thrown.code, { sent: false, detail: thrown.message, cause: thrown });
       }
-      throw asPlatformError(thrown);
+      const { code, detail } = asPlatformError(thrown);
+      throw new NotAnswered(code, { sent: false, detail, cause: thrown });
     }
   }
 

@@ -95,8 +95,18 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     if (process === null) throw new PlatformError("database_unavailable", "This process is not sure of its lease.");
     return process;
   };
+  const http = starting.use(new HttpClient());
+  const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
+  const changed: (() => void)[] = [];
   const catalog = starting.use(
-    new ToolCatalog({ ...ports, servers: config.mcpServers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
+    new ToolCatalog({
+      ...ports,
+      servers: config.mcpServers,
+      store: record.queries.tools,
+      tenantId: DEFAULT_TENANT,
+      auth: (server) => pool.auth(server),
+      onToolsChanged: () => changed.forEach((told) => told()),
+    }),
   );
   await catalog.start();
   const judge = parts.judge ?? createOperatorJudge(config.mcpServers, systemDigest);
@@ -119,7 +129,8 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   const toolGate = starting.use(
     createToolGate({ ...ports, judge, record: kept.record, catalog, process: incarnation }),
   );
-  const gateway = starting.use(openGateway(parts, { catalog, process: incarnation, starting }));
+  const gateway = starting.use(openGateway(parts, { catalog, pool, process: incarnation }));
+  changed.push(() => gateway.toolsChanged());
   starting.defer(
     record.live.onGatesRung((conversationId) => {
       modelGate.look(conversationId);
@@ -131,13 +142,11 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
 
 function openGateway(
   parts: GateParts,
-  given: { readonly catalog: ToolCatalog; readonly process: () => number; readonly starting: EndingStack },
+  given: { readonly catalog: ToolCatalog; readonly pool: UpstreamPool; readonly process: () => number },
 ): Gateway {
   const { config, record, log, secret } = parts;
-  const { catalog, process, starting } = given;
+  const { catalog, pool, process } = given;
   const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
-  const http = starting.use(new HttpClient());
-  const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
   const callers = new Callers({
     record: createApiRecord(record.queries),
     secret,

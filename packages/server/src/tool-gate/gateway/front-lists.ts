@@ -22,6 +22,8 @@ interface Degraded {
 
 const DEGRADED = "signalbox/degraded";
 const PAGES_MAX = 50;
+/** How long a server is taken to list what it listed before, and to be there. */
+const FRESH_MS = 1_000;
 const CACHED = { ttlMs: 0, cacheScope: "private" };
 /** Members of `_meta` that speak of the client's own connection. */
 const OWN_META: ReadonlySet<string> = new Set([META_VERSION, "io.modelcontextprotocol/clientInfo", "progressToken"]);
@@ -35,7 +37,9 @@ export class FrontLists {
 
   async tools(): Promise<Json> {
     const { catalog, servers, naming, single } = this.#ports;
-    const { values, degraded } = await this.#fromEach((server) => catalog.freshen(server).then(() => [server]));
+    const { values, degraded } = await this.#fromEach((server) =>
+      catalog.freshen(server, FRESH_MS).then(() => [server]),
+    );
     const reached = new Set(values.map(({ value }) => value));
     const tools = catalog
       .tools()
