@@ -101,11 +101,11 @@ async function setPlace(stack: AsyncDisposableStack): Promise<Place> {
   await until(
     "the database to be up for longer than a lease",
     async () => {
-      const up = await database.query(
+      const up = await database.query<{ readonly long: boolean }>(
         "select clock_timestamp() - pg_postmaster_start_time() > make_interval(secs => $1) as long",
         [(LEASE_MS + 1_000) / 1_000],
       );
-      return up.rows[0].long === true;
+      return up.rows[0]?.long === true;
     },
     WAIT_MS,
   );

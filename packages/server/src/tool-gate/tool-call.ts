@@ -29,7 +29,7 @@ import { parameterHeaders } from "./parameter-headers.ts";
 import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 import { errorResult, refusal, shapeResult, withNote, type ShapedResult } from "./tool-result.ts";
-import type { ToolServer } from "./tool-server.ts";
+import { placesOf, type ToolServer } from "./tool-server.ts";
 
 export interface ToolCallPorts {
   readonly record: GateRecord;
@@ -286,9 +286,7 @@ const MESSAGE_CHARS_MAX = 2_000;
 
 /** Words of a server about itself may name where it stands; that is nobody's business but the operator's. */
 function scrubbed(message: string, { config, name }: ToolServer): string {
-  const ours =
-    config.transport === "http" ? [config.url, new URL(config.url).host] : [config.cwd ?? "", config.command];
-  const text = ours
+  const text = placesOf(config)
     .filter((each) => each.length > 3)
     .reduce((said, each) => said.replaceAll(each, `<${name}>`), message);
   return text.slice(0, MESSAGE_CHARS_MAX).toWellFormed();

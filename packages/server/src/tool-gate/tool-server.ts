@@ -5,6 +5,8 @@
 import { asPlatformError } from "@signalbox/contract";
 import { backoffMs, type Clock, type Log, type Randomness } from "@signalbox/core";
 import type { HttpClient } from "../gates/http-client.ts";
+import type { FunctionTool } from "./function-tool.ts";
+import { FunctionWire } from "./function-wire.ts";
 import { HttpWire, SessionLost } from "./http-wire.ts";
 import { McpSession, type ServerFacts, type ToolRequest, type UpstreamRequest } from "./mcp-session.ts";
 import type { Json } from "./mcp-protocol.ts";
@@ -44,6 +46,13 @@ export type ToolServerConfig =
       readonly oauth?: ClientCredentials | undefined;
       readonly tools: Readonly<Record<string, ToolSettings>>;
       readonly clients?: ClientsSetting | undefined;
+    }
+  | {
+      /** Functions of this process; nobody but its own runs reaches them. */
+      readonly transport: "functions";
+      readonly functions: readonly FunctionTool[];
+      readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly clients?: "none";
     };
 
 export interface ToolServerPorts {
@@ -150,7 +159,11 @@ export class ToolServer implements AsyncDisposable {
     if (pauseMs > 0) await clock.sleep(pauseMs);
     try {
       const connection =
-        this.config.transport === "stdio" ? await this.#start(this.config) : await this.#reach(this.config);
+        this.config.transport === "stdio"
+          ? await this.#start(this.config)
+          : this.config.transport === "http"
+            ? await this.#reach(this.config)
+            : await this.#enter(this.config);
       onChanged();
       return connection;
     } catch (thrown) {
@@ -205,6 +218,11 @@ export class ToolServer implements AsyncDisposable {
     return { session, end: () => wire.leave() };
   }
 
+  async #enter({ functions }: Extract<ToolServerConfig, { readonly transport: "functions" }>): Promise<Connection> {
+    const wire = new FunctionWire(functions, this.#ports);
+    return { session: await McpSession.open(wire), end: () => wire[Symbol.asyncDispose]() };
+  }
+
   #failed(): void {
     this.#failureCount += 1;
     const fraction = this.#ports.randomness.fraction();
@@ -223,4 +241,16 @@ export function authOf(
   ports: { readonly http: HttpClient; readonly clock: Clock },
 ): UpstreamAuth | null {
   return config.transport === "http" && config.oauth !== undefined ? new UpstreamAuth(config.oauth, ports) : null;
+}
+
+/** Where a server stands, in the words that must not leave the platform. */
+export function placesOf(config: ToolServerConfig): readonly string[] {
+  switch (config.transport) {
+    case "http":
+      return [config.url, new URL(config.url).host];
+    case "stdio":
+      return [config.cwd ?? "", config.command];
+    case "functions":
+      return [];
+  }
 }

@@ -13,7 +13,9 @@ import { createOperatorJudge } from "../tool-gate/operator-judge.ts";
 import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
 import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
 import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
+import type { FunctionServer } from "../tool-gate/function-tool.ts";
 import { createToolGate } from "../tool-gate/tool-gate.ts";
+import type { ToolServerConfig, ToolSettings } from "../tool-gate/tool-server.ts";
 import { UpstreamPool } from "../tool-gate/upstream-pool.ts";
 import type { ConnectedWorkers } from "../workers/pool.ts";
 import { registryRoutes } from "../workers/registry-service.ts";
@@ -42,6 +44,8 @@ export interface GateParts {
   readonly unreadiness: () => Promise<readonly string[]>;
   /** Judges tool calls in place of what operators say of their tools. */
   readonly judge?: ToolJudge;
+  /** Of the program that this process is part of. */
+  readonly functions: FunctionServer | null;
 }
 
 export interface Listener extends AsyncDisposable {
@@ -95,6 +99,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     if (process === null) throw new PlatformError("database_unavailable", "This process is not sure of its lease.");
     return process;
   };
+<<<<<<< HEAD
   const http = starting.use(new HttpClient());
   const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
   const changed: (() => void)[] = [];
@@ -107,9 +112,14 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
       auth: (server) => pool.auth(server),
       onToolsChanged: () => changed.forEach((told) => told()),
     }),
+=======
+  const servers = { ...config.mcpServers, ...functionServer(parts.functions) };
+  const catalog = starting.use(
+    new ToolCatalog({ ...ports, servers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
+>>>>>>> 1ee9277 (Run the platform inside a program, with its functions as tools)
   );
   await catalog.start();
-  const judge = parts.judge ?? createOperatorJudge(config.mcpServers, systemDigest);
+  const judge = parts.judge ?? createOperatorJudge(servers, systemDigest);
   const kept = createKeptCalls({
     record: record.gates,
     subscribe: (conversationId) => record.live.subscribe(conversationId),
@@ -138,6 +148,15 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     }),
   );
   return { kept, modelGate, toolGate, gateway, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
+}
+
+function functionServer(functions: FunctionServer | null): Readonly<Record<string, ToolServerConfig>> {
+  if (functions === null || functions.tools.length === 0) return {};
+  const tools: Record<string, ToolSettings> = {};
+  for (const { name, effect, approve, timeoutMs } of functions.tools) {
+    tools[name] = { effect, approve, ...(timeoutMs === null ? {} : { timeoutMs }) };
+  }
+  return { [functions.name]: { transport: "functions", functions: functions.tools, tools } };
 }
 
 function openGateway(

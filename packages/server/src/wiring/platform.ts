@@ -11,6 +11,7 @@ import { embeddedWitness } from "../database/store-witness.ts";
 import { migrate } from "../store/migrations.ts";
 import { systemCancellation, systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
 import { createLog } from "../telemetry/log.ts";
+import type { FunctionServer } from "../tool-gate/function-tool.ts";
 import { derive, platformSecret } from "../tenancy/secret.ts";
 import { ConnectedWorkers } from "../workers/pool.ts";
 import type { HeldSession } from "../workers/worker-connection.ts";
@@ -28,6 +29,8 @@ import { openRecord, type PlatformRecord, type RecordOptions } from "./record.ts
 
 export interface PlatformOptions {
   readonly log: "json" | "text";
+  /** Of the program that this process is part of. */
+  readonly functions?: FunctionServer;
 }
 
 export interface Platform extends AsyncDisposable {
@@ -72,7 +75,8 @@ export async function startPlatform(config: ServerConfig, options: PlatformOptio
   runSide.offers = offers;
   const unreadiness = unreadinessOf({ roles: config.roles, record, runSide, offers, process: incarnation });
   const { workers } = runSide;
-  const parts = { config, record, log, workers, joinToken, secret, process: incarnation, unreadiness };
+  const { functions = null } = options;
+  const parts = { config, record, log, workers, joinToken, secret, process: incarnation, unreadiness, functions };
   const listener = config.roles.includes("gates") || workers !== null ? starting.use(await startListener(parts)) : null;
   const gatesUrl = listener?.url ?? null;
   const gateway = listener?.gateway ?? null;

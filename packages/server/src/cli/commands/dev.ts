@@ -6,7 +6,7 @@ import { systemClock } from "../../system/ports.ts";
 import { createLog } from "../../telemetry/log.ts";
 import { EXIT, refuseWords, textFlags, UsageError, type Command, type CommandCall } from "../command.ts";
 import { devFilePath, readDevFile, type DevFile } from "../connection.ts";
-import { executorOf, RUNTIMES } from "../executors.ts";
+import { executorOf, RUNTIMES } from "../../wiring/executors.ts";
 import { WorkerChildren } from "../worker-children.ts";
 import { SERVER_OPTIONS, serverConfigOf, untilInterrupted } from "./serve.ts";
 

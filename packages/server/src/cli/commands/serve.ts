@@ -5,7 +5,7 @@ import { systemClock } from "../../system/ports.ts";
 import { createLog } from "../../telemetry/log.ts";
 import type { Platform } from "../../wiring/platform.ts";
 import { EXIT, refuseWords, textFlag, type Command, type CommandCall } from "../command.ts";
-import { executorOf, RUNTIMES } from "../executors.ts";
+import { executorOf, RUNTIMES } from "../../wiring/executors.ts";
 import { leavePlatformFile } from "../platform-files.ts";
 import { WorkerChildren } from "../worker-children.ts";
 

@@ -4,7 +4,7 @@ import { portOf, secretOf, textOf } from "../../config/environment.ts";
 import { logLevelOf } from "../../config/server-config.ts";
 import { systemClock } from "../../system/ports.ts";
 import { EXIT, isSet, refuseWords, textFlag, UsageError, type Command, type CommandCall } from "../command.ts";
-import { executorOf, RUNTIMES } from "../executors.ts";
+import { executorOf, RUNTIMES } from "../../wiring/executors.ts";
 
 const DEFAULT_ROOM = 32;
 

@@ -2,7 +2,7 @@
  * Takes out of what servers say whatever opens them, and out of what they say of an error also where they stand. What a
  * tool answers may name its server's address: that is its answer.
  */
-import type { ToolServerConfig } from "../tool-server.ts";
+import { placesOf, type ToolServerConfig } from "../tool-server.ts";
 import type { UpstreamPool } from "../upstream-pool.ts";
 
 const SHORTEST = 6;
@@ -34,12 +34,12 @@ function isError(text: string): boolean {
 }
 
 function hiddenOf(config: ToolServerConfig | null): Hidden {
-  if (config === null) return { secrets: [], places: [] };
-  const http = config.transport === "http";
-  const named = Object.entries(http ? config.headers : config.env).filter(([name]) => SECRET_NAME.test(name));
+  if (config === null || config.transport === "functions") return { secrets: [], places: [] };
+  const named = Object.entries(config.transport === "http" ? config.headers : config.env).filter(([name]) =>
+    SECRET_NAME.test(name),
+  );
   const secrets = named.flatMap(([, value]) => [value, value.replace(/^\S+ +/, "")]);
-  const places = http ? [config.url, new URL(config.url).host] : [config.cwd ?? "", config.command];
-  return { secrets: escaped(secrets), places: escaped(places) };
+  return { secrets: escaped(secrets), places: escaped(placesOf(config)) };
 }
 
 /** As JSON text has them. */
