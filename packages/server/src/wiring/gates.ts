@@ -99,24 +99,19 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     if (process === null) throw new PlatformError("database_unavailable", "This process is not sure of its lease.");
     return process;
   };
-<<<<<<< HEAD
+  const servers = { ...config.mcpServers, ...functionServer(parts.functions) };
   const http = starting.use(new HttpClient());
   const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
   const changed: (() => void)[] = [];
   const catalog = starting.use(
     new ToolCatalog({
       ...ports,
-      servers: config.mcpServers,
+      servers,
       store: record.queries.tools,
       tenantId: DEFAULT_TENANT,
       auth: (server) => pool.auth(server),
       onToolsChanged: () => changed.forEach((told) => told()),
     }),
-=======
-  const servers = { ...config.mcpServers, ...functionServer(parts.functions) };
-  const catalog = starting.use(
-    new ToolCatalog({ ...ports, servers, store: record.queries.tools, tenantId: DEFAULT_TENANT }),
->>>>>>> 1ee9277 (Run the platform inside a program, with its functions as tools)
   );
   await catalog.start();
   const judge = parts.judge ?? createOperatorJudge(servers, systemDigest);
