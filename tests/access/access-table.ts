@@ -8,6 +8,7 @@ export interface Things {
   readonly conversation: string;
   readonly run: string;
   readonly hold: string;
+  readonly approval: string;
   readonly stop: string;
   readonly webhook: string;
   readonly delivery: string;
@@ -119,6 +120,24 @@ export const ACCESS: Readonly<Record<string, Access>> = {
   },
   listRuns: { right: "read", path: () => "/v1/runs", owner: "nobody", status: 200 },
   getRun: { right: "read", path: ({ run }) => `/v1/runs/${run}`, owner: "user", status: 200 },
+  listApprovals: { right: "read", path: () => "/v1/approvals", owner: "nobody", status: 200 },
+  getApproval: { right: "read", path: ({ approval }) => `/v1/approvals/${approval}`, owner: "user", status: 200 },
+  decideApproval: {
+    right: "write",
+    path: ({ approval }) => `/v1/approvals/${approval}/decision`,
+    body: () => ({ decision: "approve", digest: "d" }),
+    owner: "user",
+    status: 200,
+  },
+  getToolCall: { right: "read", path: ({ call }) => `/v1/tool-calls/${call}`, owner: "user", status: 200 },
+  // Its outcome is known, so there is nothing to settle.
+  reconcileToolCall: {
+    right: "operate",
+    path: ({ call }) => `/v1/tool-calls/${call}/reconcile`,
+    body: () => ({ outcome: "succeeded" }),
+    owner: "user",
+    status: 409,
+  },
   listHolds: { right: "read", path: () => "/v1/holds", owner: "nobody", status: 200 },
   getHold: { right: "read", path: ({ hold }) => `/v1/holds/${hold}`, owner: "user", status: 200 },
   decideHold: {

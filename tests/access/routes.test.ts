@@ -15,11 +15,13 @@ const STRANGER = "u_stranger";
 let world: ApiWorld;
 let key: string;
 let things: Things;
+let spare: string | null = null;
 const NOTHING: Things = {
   agent: newId("agent"),
   conversation: newId("conversation"),
   run: newId("run"),
   hold: newId("hold"),
+  approval: newId("hold"),
   stop: newId("stop"),
   webhook: newId("webhook"),
   delivery: newId("delivery"),
@@ -45,11 +47,18 @@ async function makeThings(): Promise<Things> {
   const path = `/v1/conversations/${conversation.body.id}/messages`;
   const { body } = await world.ask<AcceptedMessage>(path, { ...as, body: { content: "a secret of its owner" } });
   const hold = await world.openHold(conversation.body.id);
+  const other = await world.ask<{ id: string }>("/v1/conversations", { ...as, body: { agent: agent.body.id } });
+  await world.ask(`/v1/conversations/${other.body.id}/messages`, { ...as, body: { content: "pay it" } });
+  const asked = await world.askAboutPayment(other.body.id);
   const lifted = { kind: "pause", scope: "conversation", id: conversation.body.id };
   const stop = await world.ask<{ id: string }>("/v1/stops", { key, body: lifted });
   await world.ask(`/v1/stops/${stop.body.id}/lift`, { key, method: "POST" });
+  // A tenant may have so many webhooks and no more, and each case has one of its own.
+  if (spare !== null) await world.ask(`/v1/webhooks/${spare}`, { key, method: "DELETE" });
   const hook = { url: "https://example.com/hooks", events: ["run.finished"] };
   const webhook = await world.ask<{ id: string }>("/v1/webhooks", { key, body: hook });
+  // That of the first things is used throughout.
+  spare = (things as Things | undefined) === undefined ? null : webhook.body.id;
   const tested = `/v1/webhooks/${webhook.body.id}/test`;
   const delivery = await world.ask<{ id: string }>(tested, { key, method: "POST" });
   const document = { version: 1, rules: [] };
@@ -61,6 +70,7 @@ async function makeThings(): Promise<Things> {
     conversation: conversation.body.id,
     run: body.run.id,
     hold,
+    approval: asked.approval,
     stop: stop.body.id,
     webhook: webhook.body.id,
     delivery: delivery.body.id,

@@ -1,7 +1,9 @@
 /** The HTTP API over a real record on a database of its own. No supervisor runs: what is admitted waits to be claimed. */
 import { randomBytes } from "node:crypto";
 import {
+  asPlatformError,
   makeId,
+  NO_USAGE,
   uuidV7Bytes,
   type EffectClass,
   type HoldKind,
@@ -9,7 +11,7 @@ import {
   type Problem,
   type RuntimeInfo,
 } from "@signalbox/contract";
-import { createAdmission, LIMITS, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
+import { callVerdict, createAdmission, LIMITS, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import pg from "pg";
@@ -192,6 +194,42 @@ export class ApiWorld implements AsyncDisposable {
       [id, newId("modelCall"), tool, effect, JSON.stringify(given), result, runId],
     );
     return id;
+  }
+
+  /** The run's model proposes a payment that somebody is asked about; nobody has decided yet. */
+  async askAboutPayment(conversationId: string): Promise<{ readonly approval: string; readonly toolCall: string }> {
+    const ownership = await this.claim(conversationId);
+    const process = this.#process ?? 0;
+    const { gates } = this.record;
+    const tokenHash = randomBytes(32).toString("hex");
+    await ownership.bindSlot({ tokenHash, workerId: "worker" });
+    const modelCallId = newId("modelCall");
+    const call = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel: "sim/quote" } as const;
+    await gates.openModelCall({ ...call, requestBytes: 1, rules: [] });
+    const verdict = callVerdict({ verdict: "ask", reason: "It cannot be taken back.", rules: ["r1"] });
+    const toolCallId = newId("toolCall");
+    const proposal = {
+      toolCallId,
+      toolUseId: `toolu_${randomBytes(6).toString("hex")}`,
+      name: "bank__pay",
+      server: "bank",
+      tool: "pay",
+      effect: "irreversible",
+      definitionHash: "h",
+      argumentsJson: '{"cents":700}',
+      argumentsDigest: "a",
+      callDigest: "d",
+      judged: { ...verdict, callDigest: "d", policyVersion: "p" },
+    } as const;
+    const nothingSpent = { servedModel: "sim", usage: NO_USAGE, costMicros: 0, priceVersion: "sim" };
+    const settlement = { ...nothingSpent, modelCallId, stopReason: "tool_use", errorCode: null };
+    await gates.settleModelCall({ ...settlement, state: "succeeded", proposals: [proposal] });
+    const { toolUseId, name, argumentsDigest } = proposal;
+    const refused = await gates
+      .openToolCall({ tokenHash, process, toolUseId, name, argumentsDigest, policyVersion: null })
+      .catch((thrown: unknown) => asPlatformError(thrown).extra.holdId);
+    await ownership.suspend();
+    return { approval: String(refused), toolCall: toolCallId };
   }
 
   /** Rows as the superuser sees them. */

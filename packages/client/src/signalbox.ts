@@ -26,6 +26,7 @@ import { queryOf, type ConversationFilter, type ListOptions, type Page } from ".
 import { Holds, OperatedRuns, StopList } from "./operators.ts";
 import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
+import { Approvals, ToolCalls } from "./approvals.ts";
 import { Webhooks } from "./webhooks.ts";
 
 /** Which platform, and as whom. */
@@ -68,6 +69,8 @@ export class Signalbox {
   /** What operators ask of runs. */
   readonly operate: OperatedRuns;
   /** Addresses that are told what happens. */
+  readonly approvals: Approvals;
+  readonly toolCalls: ToolCalls;
   readonly webhooks: Webhooks;
 
   constructor(options: SignalboxOptions | Transport) {
@@ -75,6 +78,8 @@ export class Signalbox {
     this.holds = new Holds(this.#transport);
     this.stops = new StopList(this.#transport);
     this.operate = new OperatedRuns(this.#transport);
+    this.approvals = new Approvals(this.#transport);
+    this.toolCalls = new ToolCalls(this.#transport);
     this.webhooks = new Webhooks(this.#transport);
   }
 

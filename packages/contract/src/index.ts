@@ -198,6 +198,17 @@ export {
   type Run,
 } from "./http/runs.ts";
 export {
+  APPROVAL_DECISIONS,
+  approvalPageSchema,
+  approvalSchema,
+  decideApprovalSchema,
+  decidedApprovalSchema,
+  type Approval,
+  type DecideApproval,
+  type DecidedApproval,
+} from "./http/approvals.ts";
+export { reconcileSchema, toolCallSchema, type LedgerCall, type ReconcileToolCall } from "./http/tool-calls.ts";
+export {
   decidedHoldSchema,
   decisionSchema,
   DECISIONS,

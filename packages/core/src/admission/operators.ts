@@ -12,6 +12,7 @@ import type {
   DecideCommand,
   HoldChange,
   OperatorRecord,
+  ReconcileCommand,
   RunCommand,
   StopCommand,
 } from "../ports/operator-record.ts";
@@ -29,6 +30,7 @@ export interface OperatorFlow {
   lift(command: Parameters<OperatorRecord["liftStop"]>[0]): Promise<void>;
   fail(command: RunCommand & { readonly force: boolean }): Promise<void>;
   release(command: RunCommand): Promise<void>;
+  reconcile(command: ReconcileCommand): Promise<void>;
   /** Carries out what stands now, whoever decided it; what is left is found by the next sweep. */
   carryOut(): Promise<void>;
 }
@@ -63,6 +65,7 @@ export function createOperators({ record, live }: OperatorPorts, limits: Limits 
       await record.fail(command);
       live.ringSupervisors();
     },
+    reconcile: (command) => record.reconcile(command),
     async release(command) {
       await record.release(command);
       live.ringSupervisors();

@@ -1,6 +1,7 @@
 /** Every address of the API: mounted by the server, described by `/openapi.json`, enumerated by the access tests. */
 import type { Route } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { approvalRoutes } from "./routes/approvals.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { holdRoutes } from "./routes/holds.ts";
@@ -10,6 +11,7 @@ import { platformRoutes } from "./routes/platform.ts";
 import { policyRoutes } from "./routes/policies.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { stopRoutes } from "./routes/stops.ts";
+import { toolCallRoutes } from "./routes/tool-calls.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import type { ApiServices } from "./services.ts";
 
@@ -21,6 +23,8 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...messageRoutes(services),
     ...eventRoutes(services),
     ...runRoutes(services),
+    ...approvalRoutes(services),
+    ...toolCallRoutes(services),
     ...holdRoutes(services),
     ...operatorRoutes(services),
     ...stopRoutes(services),

@@ -3,6 +3,7 @@
  * what was answered once is answered again, and a request that died half way left nothing. What is refused is not kept.
  */
 import type { AdmissionFlow, OperatorFlow } from "@signalbox/core";
+import type { Hold } from "@signalbox/contract";
 import type { z } from "zod";
 import type { ApiRecord, Once, Recorded, Scope } from "./api-record.ts";
 import { postKey, replay } from "./idempotency.ts";
@@ -13,10 +14,15 @@ import type { WebhookDesk } from "./webhook-desk.ts";
 
 /** What such a POST may do, and what it reads for its answer. */
 export interface CommandDesk
-  extends Omit<OperatorFlow, "carryOut">, Pick<OperatorView, "hold" | "stops">, Pick<ApiRecord, "run"> {
+  extends Omit<OperatorFlow, "carryOut">, Pick<OperatorView, "hold" | "stops" | "toolCall">, Pick<ApiRecord, "run"> {
   /** A pause or stop, also one that was lifted. */
   readonly standing: OperatorView["stop"];
   readonly cancel: AdmissionFlow["cancel"];
+  /**
+   * Other arguments for the call that somebody is asked about, checked against its tool's schema, as the decision brings
+   * them. Errors: `tool_arguments_invalid`, `invalid_request` when there are none.
+   */
+  editOf(scope: Scope, hold: Hold, given: unknown): Promise<unknown>;
   readonly webhooks: WebhookDesk;
 }
 

@@ -2,7 +2,9 @@
 import type {
   Explanation,
   Hold,
+  HoldKind,
   HoldState,
+  LedgerCall,
   Obligations,
   PageQuery,
   RunId,
@@ -16,6 +18,7 @@ export interface HoldsQuery extends PageQuery {
   readonly conversation: string | null;
   readonly run: string | null;
   readonly state: HoldState | null;
+  readonly kind?: HoldKind;
 }
 
 export interface StopsQuery extends PageQuery {
@@ -35,6 +38,7 @@ export interface Said {
 export interface OperatorView {
   hold(scope: Scope, id: string): Promise<Hold>;
   holds(scope: Scope, query: HoldsQuery): Promise<Page<Hold>>;
+  toolCall(scope: Scope, id: string): Promise<LedgerCall>;
   stop(scope: Scope, id: string): Promise<Stop>;
   stops(scope: Scope, query: StopsQuery): Promise<Page<Stop>>;
   explanation(scope: Scope, runId: string): Promise<Explanation>;

@@ -27,6 +27,7 @@ const COMMANDS = [
   "conversations",
   "runs",
   "events",
+  "approvals",
   "webhooks",
   "keys",
   "recover",

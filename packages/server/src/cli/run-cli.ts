@@ -20,6 +20,7 @@ import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { stopCommand } from "./commands/stop.ts";
+import { approvalsCommand } from "./commands/approvals.ts";
 import { webhooksCommand } from "./commands/webhooks.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { Terminal } from "./terminal.ts";
@@ -38,6 +39,7 @@ const COMMANDS: readonly Command[] = [
   ...runVerbCommands,
   stopCommand,
   eventsCommand,
+  approvalsCommand,
   webhooksCommand,
   keysCommand,
   recoverCommand,

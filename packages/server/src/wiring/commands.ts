@@ -15,6 +15,7 @@ import type { Queryable } from "../store/record-call.ts";
 import { within, type Tenants } from "../store/tenant-database.ts";
 import { runOf } from "./api-shapes.ts";
 import { createOperatorView } from "./operator-view.ts";
+import { editOf } from "./edited-call.ts";
 import { present } from "./present.ts";
 import { createWebhookDesk, type WebhookDeskParts } from "./webhook-desk.ts";
 
@@ -82,6 +83,8 @@ function deskAt({ requests, tenants, record, live, webhooks }: Place): CommandDe
     hold: (scope, id) => view.hold(scope, id),
     standing: (scope, id) => view.stop(scope, id),
     stops: (scope, query) => view.stops(scope, query),
+    toolCall: (scope, id) => view.toolCall(scope, id),
+    editOf: (scope, hold, given) => editOf({ tenants, runs }, { scope, hold, given }),
     cancel: createCancel({ record: createCancelRecord({ database: requests, live }), live }),
     webhooks: createWebhookDesk({ ...webhooks, tenants }),
     run: async (scope, id) => runOf(present(await runs.find(scope, id))),

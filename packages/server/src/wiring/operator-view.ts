@@ -9,15 +9,17 @@ import { present } from "./present.ts";
 export function createOperatorView(queries: OperatorQueries): OperatorView {
   return {
     hold: async (scope, id) => holdOf(present(await queries.hold(scope, id))),
-    async holds(scope, { conversation, run, state, limit, order, cursor = null }) {
+    async holds(scope, { conversation, run, state, kind, limit, order, cursor = null }) {
       const filter = {
         ...(conversation === null ? {} : { conversationId: conversation }),
         ...(run === null ? {} : { runId: run }),
         ...(state === null ? {} : { state }),
+        ...(kind === undefined ? {} : { kind }),
       };
       const page = await queries.holds(scope, { limit, order, cursor }, filter);
       return { data: page.items.map(holdOf), nextCursor: page.nextCursor };
     },
+    toolCall: async (scope, id) => present(await queries.toolCall(scope, id)),
     stop: async (scope, id) => stopOf(present(await queries.stop(scope, id))),
     async stops(scope, { standing, about, limit, order, cursor = null }) {
       const page = await queries.stops(scope, { limit, order, cursor }, { standing, ...about });

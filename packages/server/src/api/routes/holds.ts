@@ -78,15 +78,23 @@ async function decide(desk: CommandDesk, call: RouteCall<DecideHold, null>): Pro
   const { caller, body } = call;
   const { decision, response, digest = null } = body;
   const id = holdId(call.params.hold);
-  const { kind } = await desk.hold(caller.scope, id);
+  const asked = await desk.hold(caller.scope, id);
+  const { kind } = asked;
   if (kind === "newer_worker") demand(caller, "operate");
   if (response !== undefined && Buffer.byteLength(JSON.stringify(response)) > LIMITS.decisionBytes) {
     throw new PlatformError("payload_too_large", `A response has at most ${LIMITS.decisionBytes} bytes as JSON.`);
   }
-  const change = await desk.decide({ ...authorised(caller), holdId: id, kind, decision, response, digest });
+  const isEdit = kind === "approval" && decision === "edit";
+  const brought = isEdit ? await desk.editOf(caller.scope, asked, membersOf(response).arguments) : response;
+  const change = await desk.decide({ ...authorised(caller), holdId: id, kind, decision, response: brought, digest });
   const hold = await desk.hold(caller.scope, id);
   const outcome = change.kind === "already_decided" ? "already_decided" : "decided";
   return { status: 200, body: { outcome, hold } };
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  // Members of an object are looked at one by one.
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function holdId(text: string | undefined): HoldId {

@@ -4,6 +4,7 @@ import type {
   HoldId,
   HoldKind,
   HoldState,
+  LedgerCall,
   Obligations,
   RunId,
   StopId,
@@ -14,6 +15,7 @@ import type {
 import type { ExplainedFacts } from "@signalbox/core";
 import {
   countObligations,
+  ledgerCall,
   obligationsOlderThan,
   reachedStop,
   runFacts,
@@ -44,6 +46,7 @@ export interface HoldFilter {
   readonly conversationId?: string;
   readonly runId?: string;
   readonly state?: HoldState;
+  readonly kind?: HoldKind;
 }
 
 export interface StopRow {
@@ -86,20 +89,28 @@ export class OperatorQueries {
   }
 
   async holds(viewer: Viewer, page: PageRequest, filter: HoldFilter = {}): Promise<Page<HoldRow>> {
-    const { conversationId, runId, state } = filter;
-    const list = { name: "holds", ...viewer, order: page.order, filter: { conversationId, runId, state } };
+    const { conversationId, runId, state, kind } = filter;
+    const list = { name: "holds", ...viewer, order: page.order, filter: { conversationId, runId, state, kind } };
     const after = decodeCursor(page.cursor, list);
     const rows = await this.#database.transaction(viewer.tenantId, (transaction) =>
       selectHolds(transaction, viewer.user)
         .$if(conversationId !== undefined, (query) => query.where("hold.conversation_id", "=", conversationId ?? ""))
         .$if(runId !== undefined, (query) => query.where("hold.run_id", "=", runId ?? ""))
         .$if(state !== undefined, (query) => query.where("hold.state", "=", state ?? ""))
+        .$if(kind !== undefined, (query) => query.where("hold.kind", "=", kind ?? ""))
         .$if(after !== null, (query) => query.where(beyond("hold.id", page.order, after ?? "")))
         .orderBy("hold.id", page.order)
         .limit(page.limit + 1)
         .execute(),
     );
     return pageOf(rows, { limit: page.limit, list }, { key: (row) => row.id, item: holdRow });
+  }
+
+  async toolCall(viewer: Viewer, toolCallId: string): Promise<LedgerCall | null> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      ledgerCall(toolCallId, viewer.user).execute(transaction),
+    );
+    return rows[0]?.call ?? null;
   }
 
   async stop(viewer: Viewer, stopId: string): Promise<StopRow | null> {

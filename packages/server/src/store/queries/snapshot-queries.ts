@@ -1,11 +1,11 @@
 /** Snapshots by their hash. They never change, so whoever has read one may keep it. */
 import type { Snapshot } from "@signalbox/contract";
-import type { TenantDatabase } from "../tenant-database.ts";
+import type { Tenants } from "../tenant-database.ts";
 
 export class SnapshotQueries {
-  readonly #database: TenantDatabase;
+  readonly #database: Tenants;
 
-  constructor(database: TenantDatabase) {
+  constructor(database: Tenants) {
     this.#database = database;
   }
 

@@ -1,7 +1,7 @@
 /** Statements of operators: holds, pauses and stops, and what the record owes. */
 import { sql, type RawBuilder, type SqlBool } from "kysely";
 import type { ExplainedFacts } from "@signalbox/core";
-import type { Obligations, Wait } from "@signalbox/contract";
+import type { LedgerCall, Obligations, Wait } from "@signalbox/contract";
 import { call } from "./record-statements.ts";
 
 export const SUSPEND = call("suspend", 2);
@@ -161,4 +161,21 @@ export function saidWith(
     join signalbox.message m on m.tenant_id = r.tenant_id and m.id = r.message_id
     join signalbox.conversation c on c.id = r.conversation_id
     where r.id = ${runId} and (${user}::text is null or c.participant = ${user})`;
+}
+
+/** A call with everything the ledger keeps of it, as documents show it; nothing for what the viewer may not see. */
+export function ledgerCall(toolCallId: string, user: string | null): RawBuilder<{ readonly call: LedgerCall }> {
+  return sql`select json_build_object('id', t.id, 'conversationId', t.conversation_id, 'runId', t.run_id,
+      'toolUseId', t.tool_use_id, 'name', t.name, 'title', t.title, 'server', t.server, 'tool', t.tool,
+      'effect', t.effect, 'state', t.state, 'arguments', t.arguments::json,
+      'editedArguments', t.edited_arguments::json, 'definitionHash', t.definition_hash, 'verdict', t.verdict,
+      'policyVersion', t.policy_version, 'rules', coalesce(t.judgement -> 'rules', '[]'), 'approvalId', t.hold_id,
+      'result', nullif(t.result, '')::json, 'denial', t.denial, 'errorCode', t.error_code, 'replayOf', t.replay_of,
+      'attempt', t.attempt, 'proposedAt', signalbox.rfc3339(t.proposed_at), 'startedAt', signalbox.rfc3339(t.started_at),
+      'finishedAt', signalbox.rfc3339(t.finished_at),
+      'reconciliation', case when t.reconciled_at is not null then json_build_object(
+        'by', json_build_object('keyId', t.reconciled_by::json ->> 'keyId', 'user', t.reconciled_by::json ->> 'user'),
+        'at', signalbox.rfc3339(t.reconciled_at), 'note', t.reconciliation_note) end) as call
+    from signalbox.tool_call t join signalbox.conversation c on c.id = t.conversation_id
+    where t.id = ${toolCallId} and (${user}::text is null or c.participant = ${user})`;
 }
