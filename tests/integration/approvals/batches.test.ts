@@ -26,6 +26,21 @@ describe.each(RUNTIMES)("%s", (runtime) => {
     for (const said of ["circle drawn", "triangle drawn", "no squares today"]) expect(told).toContain(said);
   }, 240_000);
 
+  test("one is changed, one is answered in place of the tool, and the model reads both", async () => {
+    const scene = await setScene(stack, runtime);
+    const run = await scene.conversation.send(askFor(runtime, ["circle", "square"]));
+    const asked = await approvalsOf(scene, run, 2);
+    await decide(scene, asked.get("circle"), { decision: "edit", response: { arguments: { size: 99 } } });
+    await decide(scene, asked.get("square"), { decision: "respond", response: "It hangs on the wall already." });
+    expect(await run.result()).toMatchObject({ outcome: "completed" });
+    expect(scene.made()).toEqual({ circle: 1, square: 0, triangle: 0 });
+    expect(scene.shelf.calls.map(({ input }) => input)).toEqual([{ size: 99 }]);
+    const told = JSON.stringify(scene.stage.sim.modelRequests().at(-1)?.body);
+    for (const said of ["circle drawn", "A person changed the arguments", "It hangs on the wall already."]) {
+      expect(told).toContain(said);
+    }
+  }, 240_000);
+
   test("three calls are decided after everything has died, and run once", async () => {
     const scene = await setScene(stack, runtime);
     const run = await scene.conversation.send(askFor(runtime, SHAPES));
