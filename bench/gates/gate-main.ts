@@ -14,11 +14,13 @@ import {
 } from "@signalbox/contract";
 import { callVerdict, type Log, type ToolJudge } from "@signalbox/core";
 import { createGateServer } from "../../packages/server/src/gates/gate-server.ts";
+import { HttpClient } from "../../packages/server/src/gates/http-client.ts";
 import { createModelGate } from "../../packages/server/src/model-gate/model-gate.ts";
 import { migrate } from "../../packages/server/src/store/migrations.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
 import { ToolCatalog } from "../../packages/server/src/tool-gate/tool-catalog.ts";
 import { createToolGate } from "../../packages/server/src/tool-gate/tool-gate.ts";
+import { UpstreamPool } from "../../packages/server/src/tool-gate/upstream-pool.ts";
 import type { ToolServerConfig } from "../../packages/server/src/tool-gate/tool-server.ts";
 import { openRecord } from "../../packages/server/src/wiring/record.ts";
 import type { ProposedCalls } from "./gate-process.ts";
@@ -60,6 +62,8 @@ stack.defer(() => clearInterval(beat));
 const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
 // The parent writes this variable with JSON.stringify.
 const servers = JSON.parse(process.env.BENCH_TOOL_SERVERS ?? "{}") as Readonly<Record<string, ToolServerConfig>>;
+const http = stack.use(new HttpClient());
+const pool = stack.use(new UpstreamPool({ ...ports, servers, http }));
 const catalog = stack.use(new ToolCatalog({ ...ports, servers, store: record.queries.tools, tenantId: TENANT }));
 await catalog.start();
 
@@ -80,7 +84,7 @@ const provider = {
   simulated: true,
 } as const;
 const modelGate = stack.use(createModelGate({ ...gatePorts, providers: [provider] }));
-const toolGate = stack.use(createToolGate({ ...gatePorts, catalog }));
+const toolGate = stack.use(createToolGate({ ...gatePorts, catalog, pool }));
 const server = stack.use(
   await createGateServer({
     modelGate,

@@ -3,13 +3,14 @@ import { startMcpServer, startSim, type Script } from "@signalbox/testkit";
 import { describe, expect, it } from "vitest";
 import { createGateServer } from "../../../packages/server/src/gates/gate-server.ts";
 import { createModelGate, type ModelGate } from "../../../packages/server/src/model-gate/model-gate.ts";
+import { HttpClient } from "../../../packages/server/src/gates/http-client.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { createToolGate } from "../../../packages/server/src/tool-gate/tool-gate.ts";
 import { allowing } from "./allowing.ts";
 import { started, stopped, stream, text, toolUse } from "./anthropic-events.ts";
 import { askClaudeCli, type CliOptions } from "./claude-cli.ts";
 import { raw, recordingLog } from "./gate-fixture.ts";
-import { frozenTools, newCatalog } from "./tool-fixture.ts";
+import { frozenTools, newCatalog, newPool } from "./tool-fixture.ts";
 import { snapshotWith, WatchedRecord } from "./watched-record.ts";
 
 interface Engine {
@@ -40,7 +41,9 @@ async function runCli(
   };
   const provider = { name: "sim", baseUrl: sim.url, wire: "anthropic", apiKey: null, simulated: true } as const;
   await using modelGate = createModelGate({ ...ports, providers: [provider] });
-  await using toolGate = createToolGate({ ...ports, catalog });
+  using http = new HttpClient();
+  await using pool = newPool({ docs }, { log: ports.log, http });
+  await using toolGate = createToolGate({ ...ports, catalog, pool });
   const address = { host: "127.0.0.1", port: 0, clock: systemClock };
   await using server = await createGateServer({
     modelGate,

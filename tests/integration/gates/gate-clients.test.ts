@@ -4,12 +4,13 @@ import { GateConnections, ModelClient, ToolClient } from "@signalbox/worker";
 import { describe, expect, it } from "vitest";
 import { createGateServer } from "../../../packages/server/src/gates/gate-server.ts";
 import { createModelGate } from "../../../packages/server/src/model-gate/model-gate.ts";
+import { HttpClient } from "../../../packages/server/src/gates/http-client.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { createToolGate } from "../../../packages/server/src/tool-gate/tool-gate.ts";
 import { allowing } from "./allowing.ts";
 import { failed, started, stopped, stream, text, toolUse } from "./anthropic-events.ts";
 import { MESSAGE, raw, recordingLog } from "./gate-fixture.ts";
-import { frozenTools, newCatalog } from "./tool-fixture.ts";
+import { frozenTools, newCatalog, newPool } from "./tool-fixture.ts";
 import { snapshotWith, TOKEN, WatchedRecord } from "./watched-record.ts";
 
 interface Engine {
@@ -36,7 +37,9 @@ async function withEngine(script: Script, test: (engine: Engine) => Promise<void
   const provider = { name: "sim", baseUrl: sim.url, wire: "anthropic", apiKey: null, simulated: true } as const;
   const process = (): number => record.process;
   await using modelGate = createModelGate({ ...ports, process, providers: [provider] });
-  await using toolGate = createToolGate({ ...ports, process, catalog });
+  using http = new HttpClient();
+  await using pool = newPool({ docs }, { log: ports.log, http });
+  await using toolGate = createToolGate({ ...ports, process, catalog, pool });
   const address = { host: "127.0.0.1", port: 0, clock: systemClock };
   await using server = await createGateServer({
     modelGate,

@@ -1,8 +1,9 @@
 /** A tool gate with scripted servers behind it, a run whose calls were proposed, and an engine that makes them. */
 import type { Snapshot, SnapshotTool } from "@signalbox/contract";
 import { canonicalJson, makeId, NO_USAGE, uuidV7Bytes } from "@signalbox/contract";
-import type { PinnedTool, ToolJudge, ToolStore } from "@signalbox/core";
+import type { Log, PinnedTool, ToolJudge, ToolStore } from "@signalbox/core";
 import { createGateServer, type Gate, type GateServer } from "../../../packages/server/src/gates/gate-server.ts";
+import { HttpClient } from "../../../packages/server/src/gates/http-client.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { ToolCatalog } from "../../../packages/server/src/tool-gate/tool-catalog.ts";
 import {
@@ -12,6 +13,7 @@ import {
 } from "../../../packages/server/src/tool-gate/tool-gate.ts";
 import type { ToolServerConfig } from "../../../packages/server/src/tool-gate/tool-server.ts";
 import { allowing } from "./allowing.ts";
+import { UpstreamPool } from "../../../packages/server/src/tool-gate/upstream-pool.ts";
 import { recordingLog } from "./gate-fixture.ts";
 import { snapshotWith, TOKEN, TOKEN_HASH, WatchedRecord } from "./watched-record.ts";
 
@@ -52,6 +54,21 @@ export function newCatalog(options: CatalogFixtureOptions, log = recordingLog())
   });
 }
 
+/** Connections for whoever calls, as the platform keeps them. */
+export function newPool(
+  servers: CatalogFixtureOptions["servers"],
+  { log, http }: { readonly log: Log; readonly http: HttpClient },
+): UpstreamPool {
+  return new UpstreamPool({
+    servers,
+    clock: systemClock,
+    randomness: systemRandomness,
+    digest: systemDigest,
+    log,
+    http,
+  });
+}
+
 /** The tools of a catalogue as an agent's snapshot freezes them. */
 export function frozenTools(catalog: ToolCatalog): readonly SnapshotTool[] {
   return catalog.tools().map((tool) => {
@@ -87,8 +104,12 @@ export async function startToolFixture(options: ToolFixtureOptions): Promise<Too
   await catalog.start();
   const listed = frozenTools(catalog);
   const record = await WatchedRecord.open(snapshotWith({ tools: options.tools?.(listed) ?? listed }));
+  const http = new HttpClient();
+  const pool = newPool(options.servers, { log, http });
+  pool.onChanged((server) => catalog.distrust(server));
   const gate = createToolGate({
     record,
+    pool,
     judge: options.judge ?? allowing,
     catalog,
     clock: systemClock,
@@ -118,7 +139,9 @@ export async function startToolFixture(options: ToolFixtureOptions): Promise<Too
     async [Symbol.asyncDispose]() {
       await gate[Symbol.asyncDispose]();
       await server.close({ graceMs: 200 });
+      await pool[Symbol.asyncDispose]();
       await catalog[Symbol.asyncDispose]();
+      http[Symbol.dispose]();
     },
   };
 }

@@ -17,6 +17,7 @@ import {
   type ToolGrant,
   type ToolJudge,
   type ToolSettlement,
+  type Verdict,
 } from "@signalbox/core";
 import { canonicalArguments } from "../gates/canonical-arguments.ts";
 import { judgeMessage } from "../gates/judging.ts";
@@ -30,11 +31,14 @@ import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 import { errorResult, refusal, shapeResult, withNote, type ShapedResult } from "./tool-result.ts";
 import { placesOf, type ToolServer } from "./tool-server.ts";
+import type { PoolPlace, UpstreamPool } from "./upstream-pool.ts";
 
 export interface ToolCallPorts {
   readonly record: GateRecord;
   readonly catalog: ToolCatalog;
   readonly judge: ToolJudge;
+  /** Whoever may keep a state at a server has a connection of its own. */
+  readonly pool: UpstreamPool;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly randomness: Randomness;
@@ -109,11 +113,11 @@ export class ToolCall {
   }
 
   async #answer(): Promise<ShapedResult> {
-    const { record, catalog } = this.#ports;
+    const { record } = this.#ports;
     const { tokenHash, view, name } = this.#input;
     const process = this.#ports.process();
     const allowed = judgeToolCall(view.snapshot, name);
-    const verdict = allowed.kind === "allow" ? await catalog.judge(allowed.value, this.#input.arguments) : allowed;
+    const verdict = allowed.kind === "allow" ? await this.#pinned(allowed.value) : allowed;
     const unreachable = verdict.kind === "deny" && verdict.code === "tool_upstream_failed";
     if (verdict.kind !== "allow" && !unreachable) {
       const { code, reason } =
@@ -137,6 +141,19 @@ export class ToolCall {
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
           );
     return this.#settled(grant, outcome);
+  }
+
+  /** Whether the tool is what was pinned, for the catalogue and for the connection that the call will take. */
+  async #pinned(tool: SnapshotTool): Promise<Verdict<ToolServer>> {
+    const verdict = await this.#ports.catalog.judge(tool, this.#input.arguments);
+    if (verdict.kind !== "allow") return verdict;
+    return (await this.#ports.pool.drift(this.#place(tool.server), tool)) ?? verdict;
+  }
+
+  /** One agent's calls for one user share what a server keeps, and nobody else's. */
+  #place(server: string): PoolPlace {
+    const { tenantId, actor, snapshot } = this.#input.view;
+    return { server, principal: JSON.stringify([tenantId, actor.user, snapshot.agentId, "agent"]) };
   }
 
   /** Judges the call's message first where the ledger has no verdict by the policy of now; the first verdict counts. */
@@ -171,7 +188,7 @@ export class ToolCall {
     const openCall = this.#openCall(grant);
     open.add(openCall);
     try {
-      const answer = await to.server.call({
+      const request = {
         tool: grant.tool,
         argumentsJson: grant.argumentsJson,
         meta: this.#metaFor(grant),
@@ -181,7 +198,8 @@ export class ToolCall {
             : {},
         timeoutMs: catalog.timeoutMs(grant.server, grant.tool) ?? callMs,
         signal: ending.signal,
-      });
+      };
+      const answer = await this.#ports.pool.with(this.#place(grant.server), (connection) => connection.call(request));
       return grant.isEdited ? told(answered(answer, to.server), grant) : answered(answer, to.server);
     } catch (thrown) {
       return this.#notAnswered(grant, thrown);

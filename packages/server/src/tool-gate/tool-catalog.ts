@@ -109,6 +109,12 @@ export class ToolCatalog implements AsyncDisposable {
     return this.#pins.get(keyOf(tool))?.definition ?? {};
   }
 
+  /** A server may list something else by now: it is looked at before the next call. */
+  distrust(server: string): void {
+    const listing = this.#listings.get(server);
+    if (listing !== undefined) listing.fresh = false;
+  }
+
   /** Lists a server again when what is known of it is older than that. Rejects like `refresh`. */
   async freshen(server: string, maxAgeMs: number): Promise<void> {
     const listing = this.#listings.get(server);

@@ -16,10 +16,12 @@ import { McpReply } from "./mcp-reply.ts";
 import { McpProblem, readMcpMessage, type McpRequest } from "./mcp-request.ts";
 import { ToolCall, type ToolCallPorts } from "./tool-call.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
+import type { UpstreamPool } from "./upstream-pool.ts";
 
 export interface ToolGateOptions {
   readonly record: GateRecord;
   readonly catalog: ToolCatalog;
+  readonly pool: UpstreamPool;
   /** Judges a message's calls that have no verdict by today's policy. */
   readonly judge: ToolJudge;
   readonly clock: Clock;

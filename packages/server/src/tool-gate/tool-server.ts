@@ -88,6 +88,7 @@ export class ToolServer implements AsyncDisposable {
   #failureCount = 0;
   #notBeforeMs = 0;
   #disposed = false;
+  #stateless = false;
 
   constructor(name: string, config: ToolServerConfig, ports: ToolServerPorts) {
     this.name = name;
@@ -104,6 +105,11 @@ export class ToolServer implements AsyncDisposable {
   /** Every tool as the server lists it now. Rejects with `NotAnswered` or a `PlatformError`. */
   list(): Promise<readonly Json[]> {
     return this.#with((session) => session.listTools());
+  }
+
+  /** Whether a connection to this server is known to be no place where anything is kept. */
+  get isStateless(): boolean {
+    return this.#stateless;
   }
 
   /** What the server says of itself. Connects when there is no connection; rejects like `list`. */
@@ -214,12 +220,14 @@ export class ToolServer implements AsyncDisposable {
       { http, clock, onNotification: (method) => this.#notice(method) },
     );
     const session = await McpSession.open(wire);
+    this.#stateless = session.facts.modern;
     this.#failureCount = 0;
     return { session, end: () => wire.leave() };
   }
 
   async #enter({ functions }: Extract<ToolServerConfig, { readonly transport: "functions" }>): Promise<Connection> {
     const wire = new FunctionWire(functions, this.#ports);
+    this.#stateless = true;
     return { session: await McpSession.open(wire), end: () => wire[Symbol.asyncDispose]() };
   }
 

@@ -101,7 +101,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   };
   const servers = { ...config.mcpServers, ...functionServer(parts.functions) };
   const http = starting.use(new HttpClient());
-  const pool = starting.use(new UpstreamPool({ ...ports, servers: config.mcpServers, http }));
+  const pool = starting.use(new UpstreamPool({ ...ports, servers, http }));
   const changed: (() => void)[] = [];
   const catalog = starting.use(
     new ToolCatalog({
@@ -113,6 +113,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
       onToolsChanged: () => changed.forEach((told) => told()),
     }),
   );
+  pool.onChanged((server) => catalog.distrust(server));
   await catalog.start();
   const judge = parts.judge ?? createOperatorJudge(servers, systemDigest);
   const kept = createKeptCalls({
@@ -132,7 +133,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     }),
   );
   const toolGate = starting.use(
-    createToolGate({ ...ports, judge, record: kept.record, catalog, process: incarnation }),
+    createToolGate({ ...ports, judge, record: kept.record, catalog, pool, process: incarnation }),
   );
   const gateway = starting.use(openGateway(parts, { catalog, pool, process: incarnation }));
   changed.push(() => gateway.toolsChanged());

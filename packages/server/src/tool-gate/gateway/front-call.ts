@@ -8,10 +8,11 @@ import { errorResult } from "../tool-result.ts";
 import { goneSignal, type Exchange } from "./exchange.ts";
 import type { FrontPorts } from "./front.ts";
 import { passedMeta } from "./front-lists.ts";
-import { unknownTool, type BegunCall } from "./gateway-calls.ts";
+import type { BegunCall } from "./gateway-calls.ts";
 import { renameUris } from "./naming.ts";
 import { offeredTool } from "./offered.ts";
 import { inEra } from "./relayed-call.ts";
+import { unknownTool } from "./unknown-tool.ts";
 
 interface Calling {
   readonly exchange: Exchange;
@@ -30,7 +31,7 @@ export class FrontCall {
   }
 
   async run(): Promise<void> {
-    const { calls, clock, quietMs } = this.#ports;
+    const { calls, clock, quietMs, pool: pooled } = this.#ports;
     const { exchange, message, reply } = this.#calling;
     const tool = this.#tool();
     const { caller, endpoint } = exchange;
@@ -40,6 +41,7 @@ export class FrontCall {
       tool,
       arguments: message.params.arguments,
       meta: message.meta,
+      pooled,
     });
     if (typeof begun === "string") {
       reply.result(inEra(begun, message.modern));

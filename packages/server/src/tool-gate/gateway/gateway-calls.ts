@@ -3,23 +3,17 @@
  * recorded again. What the client reads is what the ledger keeps.
  */
 import { asPlatformError, clip, makeId, uuidV7Bytes, type ErrorCode, type GatewayCallId } from "@signalbox/contract";
-import {
-  isRepeatable,
-  judgeClientCall,
-  type Clock,
-  type Digest,
-  type GatewayRecord,
-  type Log,
-  type Randomness,
-} from "@signalbox/core";
+import { isRepeatable, type Clock, type Digest, type GatewayRecord, type Log, type Randomness } from "@signalbox/core";
 import { canonicalArguments } from "../../gates/canonical-arguments.ts";
 import { settleFirmly } from "../../gates/settling.ts";
 import { isObject, RPC, type Json } from "../mcp-protocol.ts";
 import { McpProblem } from "../mcp-request.ts";
 import { NotAnswered } from "../rpc-wire.ts";
+import type { UpstreamPool } from "../upstream-pool.ts";
 import type { CatalogTool, ToolCatalog } from "../tool-catalog.ts";
 import { errorResult, refusal, shapeResult } from "../tool-result.ts";
-import type { GatewayCaller } from "./gateway-caller.ts";
+import { clientVerdict } from "./offered.ts";
+import { principalOf, type GatewayCaller } from "./gateway-caller.ts";
 
 export interface GatewayCallPorts {
   readonly record: GatewayRecord;
@@ -41,6 +35,8 @@ export interface ClientCall {
   readonly tool: CatalogTool;
   readonly arguments: unknown;
   readonly meta: Json;
+  /** Whether the principal's own connection carries it, and has to list the tool as it was pinned. */
+  readonly pooled: UpstreamPool | null;
 }
 
 /** A call whose intent is committed. */
@@ -91,7 +87,7 @@ export class GatewayCalls {
     };
     try {
       const process = this.#ports.process();
-      const verdict = await this.#judge(tool, call.arguments ?? {});
+      const verdict = await this.#judge(call);
       if (verdict !== null) {
         await this.#ports.record.refuse({ ...facts, code: verdict.code, reason: verdict.reason });
         return refusal(verdict.code, verdict.reason).json;
@@ -162,17 +158,20 @@ export class GatewayCalls {
     }
   }
 
-  async #judge(
-    tool: CatalogTool,
-    input: unknown,
-  ): Promise<{ readonly code: ErrorCode; readonly reason: string } | null> {
+  async #judge({
+    tool,
+    caller,
+    pooled,
+    arguments: input = {},
+  }: ClientCall): Promise<{ readonly code: ErrorCode; readonly reason: string } | null> {
     const { catalog } = this.#ports;
-    const config = catalog.server(tool.server)?.config;
-    const classified = config?.tools[tool.tool] !== undefined;
-    const allowed = judgeClientCall({ clients: config?.clients ?? "classified", classified });
+    const allowed = clientVerdict(catalog, tool);
     if (allowed.kind !== "allow") return { code: "tool_not_allowed", reason: allowed.reason };
     const pinned = await catalog.judge(tool, input);
-    if (pinned.kind === "allow") return null;
+    if (pinned.kind === "allow") {
+      const place = { server: tool.server, principal: principalOf(caller) };
+      return (await pooled?.drift(place, tool)) ?? null;
+    }
     return pinned.kind === "deny" ? pinned : { code: "tool_not_allowed", reason: pinned.reason };
   }
 
@@ -229,9 +228,4 @@ function summaryOf(result: Json): string {
   const text = blocks.find((block) => block.type === "text")?.text;
   if (typeof text === "string") return clip(text, SUMMARY_CHARS);
   return result.resultType === "input_required" ? "It asked for input." : "";
-}
-
-/** The problem of a tool nobody offers this client: the same whether or not there is one. */
-export function unknownTool(name: string): McpProblem {
-  return new McpProblem(`Unknown tool: ${clip(name, SUMMARY_CHARS)}`, { status: 200, rpcCode: RPC.invalidParams });
 }

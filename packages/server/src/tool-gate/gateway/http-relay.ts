@@ -215,6 +215,7 @@ export class HttpRelay {
       tool,
       arguments: message.params.arguments,
       meta: message.meta,
+      pooled: null,
     });
     const call = new RelayedCall(this.#ports, { exchange, message, begun });
     if (typeof begun === "string") {

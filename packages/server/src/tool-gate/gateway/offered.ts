@@ -1,7 +1,7 @@
 /** Which tools clients of the gateway see. What they do not see does not exist for them. */
-import { judgeClientCall } from "@signalbox/core";
+import { judgeClientCall, type Verdict } from "@signalbox/core";
 import type { CatalogTool, ToolCatalog } from "../tool-catalog.ts";
-import { unknownTool } from "./gateway-calls.ts";
+import { unknownTool } from "./unknown-tool.ts";
 
 /** Whether clients are shown the tool: offered by its operator, and listed as it was pinned. */
 export function isOffered(catalog: ToolCatalog, tool: CatalogTool): boolean {
@@ -19,7 +19,17 @@ export function offeredTool(
 }
 
 function mayBeCalled(catalog: ToolCatalog, tool: CatalogTool): boolean {
+  return clientVerdict(catalog, tool).kind === "allow";
+}
+
+/** What the operator's declaration says about clients and this tool. */
+export function clientVerdict(catalog: ToolCatalog, tool: CatalogTool): Verdict<true> {
   const config = catalog.server(tool.server)?.config;
-  const classified = config?.tools[tool.tool] !== undefined;
-  return judgeClientCall({ clients: config?.clients ?? "classified", classified }).kind === "allow";
+  const settings = config?.tools[tool.tool];
+  return judgeClientCall({
+    clients: config?.clients ?? "classified",
+    classified: settings !== undefined,
+    effect: tool.effect,
+    approve: settings?.approve ?? "policy",
+  });
 }
