@@ -36,3 +36,15 @@ test("zombie without its fence: the table shows it", async () => {
   expect(holds).toBe(false);
   expect(broken(findings)).toContain("INV-06: the zombie's model call is not authorised");
 });
+
+test("approval: a payment waits for a person, whatever is restarted, and is made once", async () => {
+  const { holds, findings } = await demonstrate("approval");
+  expect(broken(findings)).toEqual([]);
+  expect(holds).toBe(true);
+});
+
+test("approval that is not waited for: the table shows it", async () => {
+  const { holds, findings } = await demonstrate("approval", "--break", "INV-12");
+  expect(holds).toBe(false);
+  expect(broken(findings)).toContain("INV-12: nothing is paid before somebody has approved it");
+});

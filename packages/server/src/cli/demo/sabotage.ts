@@ -15,7 +15,7 @@ export interface Edit {
   readonly to: string;
 }
 
-/** The three locks a stale engine meets at a gate: the generation, the slot that was unbound, the calls withdrawn. */
+/** The two locks a stale engine meets at a gate: the generation, and the slot that was unbound. */
 const FENCE: readonly Edit[] = [
   { function: "enter_gate", from: /v_generation <> v_slot\.generation\s+or\s+/, to: "" },
   {
@@ -23,8 +23,14 @@ const FENCE: readonly Edit[] = [
     from: /update signalbox\.slot/,
     to: "return; update signalbox.slot",
   },
-  { function: "withdraw_proposals", from: /update signalbox\.tool_call/, to: "return; update signalbox.tool_call" },
 ];
+
+/** What keeps a call while somebody is asked about its message. */
+const WAIT: Edit = { function: "begin_pending", from: /h\.state = 'open'/, to: "h.state = 'never'" };
+
+export async function breakApprovals(victim: Victim): Promise<void> {
+  await sabotage(victim, WAIT);
+}
 
 export async function breakFence(victim: Victim): Promise<void> {
   for (const edit of FENCE) await sabotage(victim, edit);

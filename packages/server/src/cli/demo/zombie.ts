@@ -1,15 +1,15 @@
 /** Freezes a worker until another one owns its conversation, lets it go on, and looks what it is still allowed to do. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { PlatformEvent } from "@signalbox/contract";
-import { DemoStage, testkitProgram, type DemoStageOptions } from "./demo-stage.ts";
+import { DemoStage, type DemoStageOptions } from "./demo-stage.ts";
+import { payments, paymentsMade } from "./payments.ts";
 import { finding, logFindings, type Finding } from "./promise-table.ts";
 import { breakFence } from "./sabotage.ts";
 
 const RUNTIME = "demo_engine";
 const ENGINE = new URL("./zombie-engine.js", import.meta.url);
 const BOUND_MS = 60_000;
-const CALLS = "calls.jsonl";
+/** Nobody is asked here: this demonstration is about who may act, not about what. */
+const unasked = (folder: string) => payments(folder, { effect: "irreversible", approve: "never" });
 
 export interface ZombieOptions extends DemoStageOptions {
   /** Takes the fence of the gates away first, so that the check must find it missing. */
@@ -23,7 +23,7 @@ interface Attempt {
 
 export async function demonstrateZombie(options: ZombieOptions): Promise<readonly Finding[]> {
   const { note } = options;
-  await using stage = await DemoStage.set({ ...options, toolServers: payments });
+  await using stage = await DemoStage.set({ ...options, toolServers: unasked });
   if (options.broken) {
     note("the fence of the gates is taken out of this database …");
     await breakFence(stage);
@@ -87,24 +87,4 @@ function refused(promised: string, attempts: readonly Attempt[], at: string): Fi
   const attempt = attempts.find((each) => each.at === at);
   const saw = attempt === undefined ? "no attempt" : attempt.code === null ? "authorised" : `refused: ${attempt.code}`;
   return finding(promised, saw, attempt !== undefined && attempt.code !== null);
-}
-
-/** A tool server that counts, whose calls are read from its file. The tool is declared to have an effect. */
-function payments(folder: string): Readonly<Record<string, unknown>> {
-  const program = testkitProgram("neighbours/mcp-stdio.js");
-  return {
-    payments: {
-      transport: "stdio",
-      command: process.execPath,
-      args: [program, "--calls", join(folder, CALLS), "--name", "payments"],
-      tools: { count: { effect: "irreversible", approve: "never" } },
-    },
-  };
-}
-
-function paymentsMade(folder: string): number {
-  const lines = readFileSync(join(folder, CALLS), "utf8").trim().split("\n");
-  // Written by the scripted tool server: a line for each beginning and each end.
-  const calls = lines.filter((line) => line !== "").map((line) => JSON.parse(line) as { pid: number; ordinal: number });
-  return new Set(calls.map((call) => `${call.pid} ${call.ordinal}`)).size;
 }
