@@ -32,6 +32,9 @@ export interface PolicySource extends AsyncDisposable {
 
 const MAX_AGE_MS = 1_000;
 const READ_EVERY_MS = 500;
+/** How long the record may take. */
+const READ_MS = 1_500;
+const LATE = Symbol("late");
 const NOT_READ = "unknown";
 
 /** Of the policy that the platform ships with. */
@@ -50,9 +53,24 @@ export function openPolicySource(options: PolicySourceOptions): PolicySource {
   let reading: Promise<void> | null = null;
   let isTold = false;
 
+  /** An answer after its time is none: it may be of long ago. */
+  const inTime = async <T>(answer: Promise<T>): Promise<T> => {
+    const answered = new AbortController();
+    const end = (): void => answered.abort("over");
+    stop.signal.addEventListener("abort", end, { once: true });
+    try {
+      const late = clock.sleep(READ_MS, answered.signal).then((): typeof LATE => LATE);
+      const first = await Promise.race([answer, late]);
+      if (first === LATE) throw new PlatformError("policy_unavailable", "The policy could not be read in time.");
+      return first;
+    } finally {
+      end();
+      stop.signal.removeEventListener("abort", end);
+    }
+  };
   const readOnce = async (): Promise<void> => {
     const startedAtMs = clock.monotonicMs();
-    const kept = await record.current(tenantId);
+    const kept = await inTime(record.current(tenantId));
     const hash = kept?.hash ?? shipped.id;
     if (hash !== version || known === null) {
       version = hash;

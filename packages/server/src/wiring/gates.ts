@@ -1,15 +1,16 @@
 /** The listener for engines and workers: gates where this process has them, the registry where it has a supervisor. */
-import { PlatformError } from "@signalbox/contract";
+import { PlatformError, type Posture } from "@signalbox/contract";
 import { DAY_MS, LIMITS, type Log, type ToolJudge } from "@signalbox/core";
 import { Callers, demand } from "../api/caller.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { createKeptCalls } from "../gates/kept-calls.ts";
+import { createPolicyJudge, versionOfFile, wordsOfFile } from "../gates/policy-judge.ts";
+import { openPolicySource } from "../gates/policy-source.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
-import { createOperatorJudge } from "../tool-gate/operator-judge.ts";
 import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
 import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
 import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
@@ -42,7 +43,7 @@ export interface GateParts {
   /** This process in the record while it is sure of its lease. */
   readonly process: () => number | null;
   readonly unreadiness: () => Promise<readonly string[]>;
-  /** Judges tool calls in place of what operators say of their tools. */
+  /** Judges tool calls in place of the policy that is kept for the tenant. */
   readonly judge?: ToolJudge;
   /** Of the program that this process is part of. */
   readonly functions: FunctionServer | null;
@@ -115,7 +116,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   );
   pool.onChanged((server) => catalog.distrust(server));
   await catalog.start();
-  const judge = parts.judge ?? createOperatorJudge(servers, systemDigest);
+  const judge = parts.judge ?? judgeByPolicy(parts, { servers, starting });
   const kept = createKeptCalls({
     record: record.gates,
     subscribe: (conversationId) => record.live.subscribe(conversationId),
@@ -153,6 +154,26 @@ function functionServer(functions: FunctionServer | null): Readonly<Record<strin
     tools[name] = { effect, approve, ...(timeoutMs === null ? {} : { timeoutMs }) };
   }
   return { [functions.name]: { transport: "functions", functions: functions.tools, tools } };
+}
+
+/** How much tools that nobody has classified are trusted. */
+const POSTURE: Posture = "dev";
+
+function judgeByPolicy(
+  { record, log }: GateParts,
+  { servers, starting }: { readonly servers: Parameters<typeof wordsOfFile>[0]; readonly starting: EndingStack },
+): ToolJudge {
+  const ports = { clock: systemClock, digest: systemDigest, log };
+  const source = starting.use(openPolicySource({ ...ports, record: record.policies, tenantId: DEFAULT_TENANT }));
+  const version = versionOfFile(servers, (text) => systemDigest.sha256Hex(text));
+  return createPolicyJudge({
+    source,
+    record: record.policies,
+    words: wordsOfFile(servers),
+    wordsVersion: () => version,
+    posture: POSTURE,
+    clock: systemClock,
+  });
 }
 
 function openGateway(
