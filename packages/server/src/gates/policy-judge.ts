@@ -74,6 +74,7 @@ async function factsOf(parts: PolicyJudgeParts, { view, policy, judged }: Asked)
   const needs = judged.map((call) => policy.needsOf(call));
   const sources = needs.some((each) => each.sources);
   const history = needs.some((each) => each.history);
+  // Ids of calls of this batch, as they came.
   const besides = judged.map(({ toolCallId }) => toolCallId as BatchCall["toolCallId"]);
   const kept: KeptFacts =
     sources || history
