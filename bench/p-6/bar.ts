@@ -8,9 +8,12 @@ import type { Bar, BarResult, BenchOptions } from "../bar.ts";
 import { startGateProcess, type GateProcess } from "../gates/gate-process.ts";
 import { MeasuredProcess } from "../gates/measured-process.ts";
 import { inLanes, LANES } from "../gates/side-by-side.ts";
-import { median, ms, rounded } from "../statistics.ts";
+import { median, ms, percentile, rounded } from "../statistics.ts";
+import { decisionTimes } from "./policy.ts";
 
 const CALL_MS = 0.9;
+const DECISION_US = 50;
+const DECISIONS = 40_000;
 const ROUNDS = 9;
 const CALLS_PER_ROUND = 100;
 const WARM_UP_CALLS = 300;
@@ -25,11 +28,13 @@ const WAYS = ["http", "stdio"] as const;
 export const toolGateCost: Bar = {
   id: "P-6",
   title: "CPU of the tool gate, for each call",
-  cases: ["relay", ...WAYS].map((way) => `P-6/${way}`),
+  cases: ["policy", "relay", ...WAYS].map((way) => `P-6/${way}`),
   measure,
 };
 
 async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
+  if (options.wants("P-6/policy")) yield measurePolicy(options);
+  if (!["relay", ...WAYS].some((way) => options.wants(`P-6/${way}`))) return;
   options.say("starting tool servers, a database and the gates");
   const folder = mkdtempSync(join(tmpdir(), "sbx-bench-tools-"));
   await using stack = new AsyncDisposableStack();
@@ -51,6 +56,22 @@ async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
   for (const way of WAYS.filter((each) => options.wants(`P-6/${each}`))) {
     yield await measureWay(way, { gates, options, relayMs: relayed.value });
   }
+}
+
+/** The policy alone: nothing is read and nothing recorded. */
+function measurePolicy({ smoke }: BenchOptions): BarResult {
+  const count = smoke ? 400 : DECISIONS;
+  const times = decisionTimes(count, () => performance.now());
+  const value = percentile(times, 0.99);
+  return {
+    id: "P-6/policy",
+    value: rounded(value),
+    unit: "µs p99",
+    bar: DECISION_US,
+    holds: value <= DECISION_US,
+    n: times.length,
+    note: `one decision at 500 rules, in a run that has read 16 KB and made 40 calls; p50 ${median(times).toFixed(1)} µs`,
+  };
 }
 
 interface Measured {

@@ -15,7 +15,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
 import { judgeMessage } from "./judging.ts";
 import { createPolicyJudge, type PolicyJudgeParts } from "./policy-judge.ts";
-import { openPolicySource } from "./policy-source.ts";
+import { PolicySource } from "./policy-source.ts";
 
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const NO_FACTS: KeptFacts = { texts: [], areTextsCut: false, history: [], nowMs: 0 };
@@ -68,7 +68,7 @@ interface World {
 async function within<T>(world: World, act: (judge: ToolJudge) => Promise<T>): Promise<T> {
   const { current, facts = async () => NO_FACTS, words = (_server, tool) => ({ ...NO_WORD, ...WORDS[tool] }) } = world;
   const ports = { clock: systemClock, digest: systemDigest, log: SILENT };
-  await using source = openPolicySource({ ...ports, record: { current }, tenantId: "default", maxAgeMs: 0 });
+  await using source = new PolicySource({ ...ports, record: { current }, tenantId: "default", maxAgeMs: 0 });
   const parts = {
     source,
     record: { facts },

@@ -21,6 +21,7 @@ import {
   type ToolDecision,
   type ToolJudge,
   type ToolPolicy,
+  type ToolWord,
   type ToolWords,
 } from "@signalbox/core";
 import type { PolicySource } from "./policy-source.ts";
@@ -124,7 +125,10 @@ export function wordsOfFile(
   };
 }
 
-type FileWord = Pick<ReturnType<ToolWords>, "effect"> & Partial<Pick<ReturnType<ToolWords>, "approve">>;
+interface FileWord {
+  readonly effect: ToolWord["effect"];
+  readonly approve?: ToolWord["approve"] | undefined;
+}
 
 /** Names what the file says. */
 export function versionOfFile(servers: Parameters<typeof wordsOfFile>[0], sha256Hex: (text: string) => string): string {

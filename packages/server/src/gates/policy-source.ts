@@ -23,13 +23,6 @@ export interface PolicySourceOptions {
   readonly maxAgeMs?: number;
 }
 
-export interface PolicySource extends AsyncDisposable {
-  /** Hash of what was read last; `unknown` before. Never throws. */
-  version(): string;
-  /** A policy that is fresh. Errors: `policy_unavailable`. */
-  current(): Promise<ToolPolicy>;
-}
-
 const MAX_AGE_MS = 1_000;
 const READ_EVERY_MS = 500;
 /** How long the record may take. */
@@ -43,77 +36,95 @@ export function defaultPolicy(digest: Digest): ToolPolicy {
 }
 
 /** Reads on until it is disposed of. A record that does not answer now keeps nobody from starting. */
-export function openPolicySource(options: PolicySourceOptions): PolicySource {
-  const { record, tenantId, clock, digest, log, maxAgeMs = MAX_AGE_MS } = options;
-  const shipped = defaultPolicy(digest);
-  const stop = new AbortController();
-  let known: ToolPolicy | null = null;
-  let version = NOT_READ;
-  let readAtMs = Number.NEGATIVE_INFINITY;
-  let reading: Promise<void> | null = null;
-  let isTold = false;
+export class PolicySource implements AsyncDisposable {
+  readonly #options: PolicySourceOptions;
+  readonly #shipped: ToolPolicy;
+  readonly #stop = new AbortController();
+  readonly #reader: Promise<void>;
+  #known: ToolPolicy | null = null;
+  #version = NOT_READ;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | null = null;
+
+  constructor(options: PolicySourceOptions) {
+    this.#options = options;
+    this.#shipped = defaultPolicy(options.digest);
+    this.#reader = this.#keepReading();
+  }
+
+  /** Hash of what was read last; `unknown` before. Never throws. */
+  version(): string {
+    return this.#version;
+  }
+
+  /** A policy that is fresh. Errors: `policy_unavailable`. */
+  async current(): Promise<ToolPolicy> {
+    const { clock, maxAgeMs = MAX_AGE_MS } = this.#options;
+    try {
+      if (this.#known === null || clock.monotonicMs() - this.#readAtMs > maxAgeMs) await this.#read();
+    } catch (thrown) {
+      throw new PlatformError("policy_unavailable", undefined, { cause: asPlatformError(thrown) });
+    }
+    if (this.#known === null) throw new PlatformError("policy_unavailable");
+    return this.#known;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort("the policy is not needed any more");
+    await this.#reader;
+    await this.#reading?.catch(() => undefined);
+  }
+
+  #read(): Promise<void> {
+    this.#reading ??= this.#readOnce().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #readOnce(): Promise<void> {
+    const { record, tenantId, clock, log } = this.#options;
+    const startedAtMs = clock.monotonicMs();
+    const kept = await this.#inTime(record.current(tenantId));
+    const hash = kept?.hash ?? this.#shipped.id;
+    if (hash !== this.#version || this.#known === null) {
+      this.#version = hash;
+      // One that does not compile is in place all the same: nothing is judged by the one before.
+      this.#known = null;
+      this.#known = kept === null ? this.#shipped : compilePolicy(kept.document, hash);
+      log.info("a policy is in place", { policy: hash });
+    }
+    this.#readAtMs = startedAtMs;
+  }
 
   /** An answer after its time is none: it may be of long ago. */
-  const inTime = async <T>(answer: Promise<T>): Promise<T> => {
+  async #inTime<T>(answer: Promise<T>): Promise<T> {
+    const { signal } = this.#stop;
     const answered = new AbortController();
     const end = (): void => answered.abort("over");
-    stop.signal.addEventListener("abort", end, { once: true });
+    signal.addEventListener("abort", end, { once: true });
     try {
-      const late = clock.sleep(READ_MS, answered.signal).then((): typeof LATE => LATE);
+      const late = this.#options.clock.sleep(READ_MS, answered.signal).then((): typeof LATE => LATE);
       const first = await Promise.race([answer, late]);
       if (first === LATE) throw new PlatformError("policy_unavailable", "The policy could not be read in time.");
       return first;
     } finally {
       end();
-      stop.signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", end);
     }
-  };
-  const readOnce = async (): Promise<void> => {
-    const startedAtMs = clock.monotonicMs();
-    const kept = await inTime(record.current(tenantId));
-    const hash = kept?.hash ?? shipped.id;
-    if (hash !== version || known === null) {
-      version = hash;
-      // One that does not compile is in place all the same: nothing is judged by the one before.
-      known = null;
-      known = kept === null ? shipped : compilePolicy(kept.document, hash);
-      log.info("a policy is in place", { policy: hash });
-    }
-    readAtMs = startedAtMs;
-  };
-  const read = (): Promise<void> => {
-    reading ??= readOnce().finally(() => {
-      reading = null;
-    });
-    return reading;
-  };
-  const keepReading = async (): Promise<void> => {
+  }
+
+  async #keepReading(): Promise<void> {
+    const { clock, log } = this.#options;
+    let isTold = false;
     do {
       try {
-        await read();
+        await this.#read();
         isTold = false;
       } catch (thrown) {
         if (!isTold) log.error("the policy cannot be read; calls of tools are refused", thrown);
         isTold = true;
       }
-    } while ((await clock.sleep(READ_EVERY_MS, stop.signal)) === "elapsed");
-  };
-  const reader = keepReading();
-  return {
-    version: () => version,
-    async current() {
-      try {
-        if (known === null || clock.monotonicMs() - readAtMs > maxAgeMs) await read();
-      } catch (thrown) {
-        throw new PlatformError("policy_unavailable", undefined, { cause: asPlatformError(thrown) });
-      }
-      if (known === null) throw new PlatformError("policy_unavailable");
-      return known;
-    },
-    async [Symbol.asyncDispose]() {
-      stop.abort("the policy is not needed any more");
-      await reader;
-      await reading?.catch(() => undefined);
-    },
-  };
+    } while ((await clock.sleep(READ_EVERY_MS, this.#stop.signal)) === "elapsed");
+  }
 }

@@ -7,7 +7,7 @@ import { createGateServer, type GateServerOptions } from "../gates/gate-server.t
 import { HttpClient } from "../gates/http-client.ts";
 import { createKeptCalls } from "../gates/kept-calls.ts";
 import { createPolicyJudge, versionOfFile, wordsOfFile } from "../gates/policy-judge.ts";
-import { openPolicySource } from "../gates/policy-source.ts";
+import { PolicySource } from "../gates/policy-source.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
@@ -164,7 +164,7 @@ function judgeByPolicy(
   { servers, starting }: { readonly servers: Parameters<typeof wordsOfFile>[0]; readonly starting: EndingStack },
 ): ToolJudge {
   const ports = { clock: systemClock, digest: systemDigest, log };
-  const source = starting.use(openPolicySource({ ...ports, record: record.policies, tenantId: DEFAULT_TENANT }));
+  const source = starting.use(new PolicySource({ ...ports, record: record.policies, tenantId: DEFAULT_TENANT }));
   const version = versionOfFile(servers, (text) => systemDigest.sha256Hex(text));
   return createPolicyJudge({
     source,

@@ -7,7 +7,15 @@ import type { ArgumentOrigin } from "./decision.ts";
 import { destinationsIn } from "./destination.ts";
 import type { CallToJudge, RunFacts, Source } from "./facts.ts";
 import { isConstantOf, leavesOf, schemaAt, type Leaf } from "./json-values.ts";
-import { dateForms, foldedSource, foldWords, holdsPiece, holdsWords } from "./text-match.ts";
+import {
+  dateForms,
+  foldedSource,
+  foldWords,
+  holdsPiece,
+  holdsWords,
+  joinTexts,
+  type FoldedText,
+} from "./text-match.ts";
 
 /** As `ArgumentOrigin`, and whether the value is too common to show that somebody meant it: `5`, or a day. */
 export interface PlacedValue extends ArgumentOrigin {
@@ -49,24 +57,39 @@ type Found = Pick<ArgumentOrigin, "origin" | "tool">;
 
 function originOf(value: string, facts: RunFacts): Found {
   const wanted = formsOf(value);
-  let best: { readonly rank: number; readonly source: Source } | null = null;
-  for (const source of facts.sources) {
-    const rank = RANK[originOfSource(source)];
-    if ((best === null || rank < best.rank) && isFoundIn(source, wanted)) best = { rank, source };
+  for (const group of groupsOf(facts.sources)) {
+    if (!isFoundIn(group, wanted)) continue;
+    // A date whose parts stand in two of them is in none by itself.
+    const source = group.sources.find((each) => isFoundIn({ ...foldedSource(each), isTold: group.isTold }, wanted));
+    return { origin: group.origin, tool: source?.tool ?? null };
   }
-  if (best !== null) return { origin: originOfSource(best.source), tool: best.source.tool };
   return { origin: facts.areSourcesCut ? "tool" : "model", tool: null };
 }
 
-const RANK: Readonly<Record<Origin, number>> = {
-  constant: 0,
-  user: 1,
-  system: 2,
-  trusted_tool: 3,
-  tool: 4,
-  passage: 5,
-  model: 6,
-};
+/** Every text of one origin: looked through at once, and one by one only where something was found. */
+interface Group extends FoldedText {
+  readonly origin: Origin;
+  readonly isTold: boolean;
+  readonly sources: readonly Source[];
+}
+
+const grouped = new WeakMap<readonly Source[], readonly Group[]>();
+
+/** What people said comes first. */
+function groupsOf(sources: readonly Source[]): readonly Group[] {
+  const before = grouped.get(sources);
+  if (before !== undefined) return before;
+  const groups = ORIGINS_IN_ORDER.flatMap((origin): readonly Group[] => {
+    const of = sources.filter((each) => originOfSource(each) === origin);
+    if (of.length === 0) return [];
+    const isTold = origin === "user" || origin === "system";
+    return [{ origin, isTold, sources: of, ...joinTexts(of.map(foldedSource)) }];
+  });
+  grouped.set(sources, groups);
+  return groups;
+}
+
+const ORIGINS_IN_ORDER = ["user", "system", "trusted_tool", "tool", "passage"] as const;
 
 export function originOfSource(source: Source): Origin {
   return source.kind === "tool" && source.isTrusted ? "trusted_tool" : source.kind;
@@ -87,9 +110,8 @@ function formsOf(value: string): Wanted {
   return { words, others, date: dateForms(value), decoded: number === null ? decodedFrom(value) : [] };
 }
 
-function isFoundIn(source: Source, wanted: Wanted): boolean {
-  const text = foldedSource(source);
-  const isTold = source.kind === "user" || source.kind === "system";
+function isFoundIn(text: FoldedText & { readonly isTold: boolean }, wanted: Wanted): boolean {
+  const { isTold } = text;
   const { words, others, date, decoded } = wanted;
   if (date !== null) return date.every((forms) => forms.some((form) => holdsWords(text, form)));
   if (isTold) return holdsWords(text, words) || others.some((each) => holdsWords(text, each));

@@ -9,6 +9,9 @@ export interface FoldedText {
   readonly words: string;
   /** The same without blanks, for values that were cut out of the middle of a word. */
   readonly run: string;
+  /** Every word, and one bit for every three letters in a row: most of what is looked for is not there, and that is cheap to see. */
+  readonly vocabulary: ReadonlySet<string>;
+  readonly trigrams: Uint8Array;
 }
 
 const SEPARATORS = /[^\p{L}\p{N}]+/gu;
@@ -30,7 +33,41 @@ export function foldedSource(source: Source): FoldedText {
 
 export function foldText(text: string): FoldedText {
   const words = ` ${foldWords(text)} `;
-  return { words, run: words.replaceAll(" ", "") };
+  const run = words.replaceAll(" ", "");
+  const trigrams = new Uint8Array(TRIGRAM_BYTES);
+  for (let at = 0; at + 2 < run.length; at += 1) {
+    const bit = trigramAt(run, at);
+    trigrams[bit >> 3] = (trigrams[bit >> 3] ?? 0) | (1 << (bit & 7));
+  }
+  return { words, run, vocabulary: new Set(words.split(" ")), trigrams };
+}
+
+/** Several texts as one, apart from each other. */
+export function joinTexts(texts: readonly FoldedText[]): FoldedText {
+  const [only] = texts;
+  if (only !== undefined && texts.length === 1) return only;
+  const trigrams = new Uint8Array(TRIGRAM_BYTES);
+  for (const text of texts) text.trigrams.forEach((bits, at) => (trigrams[at] = (trigrams[at] ?? 0) | bits));
+  return {
+    words: texts.map((each) => each.words).join("\n"),
+    run: texts.map((each) => each.run).join("\n"),
+    vocabulary: new Set(texts.flatMap((each) => [...each.vocabulary])),
+    trigrams,
+  };
+}
+
+const TRIGRAM_BYTES = 8_192;
+
+function trigramAt(run: string, at: number): number {
+  return (run.charCodeAt(at) * 961 + run.charCodeAt(at + 1) * 31 + run.charCodeAt(at + 2)) & 0xffff;
+}
+
+function mayHold(trigrams: Uint8Array, run: string): boolean {
+  for (let at = 0; at + 2 < run.length; at += 1) {
+    const bit = trigramAt(run, at);
+    if (((trigrams[bit >> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
+  }
+  return true;
 }
 
 /** Words of a value, one blank between them; empty when there are none. */
@@ -47,13 +84,17 @@ export function foldWords(text: string): string {
 /** Whether whole words of `text` are those of the value. */
 export function holdsWords(text: FoldedText, words: string): boolean {
   if (words === "") return false;
-  return UNSPACED.test(words) ? text.run.includes(words.replaceAll(" ", "")) : text.words.includes(` ${words} `);
+  if (UNSPACED.test(words)) return text.run.includes(words.replaceAll(" ", ""));
+  const blank = words.indexOf(" ");
+  if (blank < 0) return text.vocabulary.has(words);
+  return text.vocabulary.has(words.slice(0, blank)) && text.words.includes(` ${words} `);
 }
 
 /** Whether the value was taken out of the text, also out of the middle of a word. */
 export function holdsPiece(text: FoldedText, words: string): boolean {
   const run = words.replaceAll(" ", "");
-  return run.length >= PIECE_CHARS_MIN ? text.run.includes(run) : holdsWords(text, words);
+  if (run.length < PIECE_CHARS_MIN) return holdsWords(text, words);
+  return mayHold(text.trigrams, run) && text.run.includes(run);
 }
 
 /** Shorter ones stand in any text by accident. */
