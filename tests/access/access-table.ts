@@ -10,6 +10,8 @@ export interface Things {
   readonly hold: string;
   readonly approval: string;
   readonly stop: string;
+  /** A call that waits for its client. */
+  readonly waitingCall: string;
   readonly webhook: string;
   readonly delivery: string;
   readonly policy: string;
@@ -144,6 +146,13 @@ export const ACCESS: Readonly<Record<string, Access>> = {
     right: "write",
     path: ({ hold }) => `/v1/holds/${hold}/decision`,
     body: () => ({ decision: "respond", response: "42" }),
+    owner: "user",
+    status: 200,
+  },
+  tellResult: {
+    right: "write",
+    path: ({ waitingCall }) => `/v1/tool-calls/${waitingCall}/result`,
+    body: () => ({ content: "done" }),
     owner: "user",
     status: 200,
   },

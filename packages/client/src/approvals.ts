@@ -1,5 +1,6 @@
 /** Calls that somebody is asked about, and the ledger of what calls came to. */
 import {
+  decidedHoldSchema,
   approvalPageSchema,
   approvalSchema,
   decidedApprovalSchema,
@@ -9,6 +10,8 @@ import {
   type DecidedApproval,
   type LedgerCall,
   type ReconcileToolCall,
+  type ClientResult,
+  type DecidedHold,
 } from "@signalbox/contract";
 import { queryOf, type Page } from "./list.ts";
 import type { HoldFilter } from "./operators.ts";
@@ -60,6 +63,17 @@ export class ToolCalls {
   get(id: string): Promise<LedgerCall> {
     return this.#transport.json({ method: "GET", path: `/v1/tool-calls/${encodeURIComponent(id)}` }, (body) =>
       toolCallSchema.parse(body),
+    );
+  }
+
+  /**
+   * What came of a call that a client has carried out; the first answer stands. Errors: `hold_closed` (nobody waits any
+   * more).
+   */
+  result(id: string, result: Pick<ClientResult, "content"> & Partial<ClientResult>): Promise<DecidedHold> {
+    const path = `/v1/tool-calls/${encodeURIComponent(id)}/result`;
+    return this.#transport.json({ method: "POST", path, body: result, idempotencyKey: crypto.randomUUID() }, (body) =>
+      decidedHoldSchema.parse(body),
     );
   }
 

@@ -92,6 +92,8 @@ export const EVENT_SCHEMAS = {
     effect: z.enum(EFFECT_CLASSES),
     grade: z.enum(CONTAINMENT_GRADES),
     argumentsSummary: z.string(),
+    /** `client`: the caller carries it out; its hold has the arguments and takes the result. */
+    executor: z.enum(["gate", "client"]).default("gate"),
   }),
   "tool.finished": event("tool.finished", "ToolFinishedEvent", {
     toolCallId: z.string(),

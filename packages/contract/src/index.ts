@@ -93,7 +93,14 @@ export {
   type OwnerEventType,
   type PlatformEvent,
 } from "./events.ts";
-export { canonicalJson, DEFAULT_RUNTIME, snapshotHashText, type Snapshot, type SnapshotTool } from "./snapshot.ts";
+export {
+  canonicalJson,
+  DEFAULT_RUNTIME,
+  snapshotHashText,
+  CLIENT_SERVER,
+  type Snapshot,
+  type SnapshotTool,
+} from "./snapshot.ts";
 export {
   renderTurnInput,
   TURN_INPUT_CLOSE,
@@ -155,12 +162,14 @@ export {
   agentRevisionPageSchema,
   agentRevisionSchema,
   agentSchema,
+  clientToolSchema,
   createAgentSchema,
   runtimeListSchema,
   runtimeSchema,
   updateAgentSchema,
   type Agent,
   type AgentRevision,
+  type ClientTool,
   type CreateAgent,
   type RuntimeInfo,
   type UpdateAgent,
@@ -210,11 +219,13 @@ export {
 export { reconcileSchema, toolCallSchema, type LedgerCall, type ReconcileToolCall } from "./http/tool-calls.ts";
 export {
   decidedHoldSchema,
+  clientResultSchema,
   decisionSchema,
   DECISIONS,
   holdPageSchema,
   holdSchema,
   type DecidedHold,
+  type ClientResult,
   type DecideHold,
   type Decision,
   type Hold,

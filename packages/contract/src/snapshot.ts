@@ -7,6 +7,9 @@ import { DEFAULT_WHEN_BUSY, type EffectClass, type WhenBusy } from "./run.ts";
 /** The runtime of an agent that names none, and of snapshots of older releases. */
 export const DEFAULT_RUNTIME = "langgraph";
 
+/** Stands for a tool's server where the caller itself carries the tool out. No tool server can have this name. */
+export const CLIENT_SERVER = "@client";
+
 /** A tool as it was pinned when the run was admitted. */
 export interface SnapshotTool {
   /** Name on the model's wire, `server__tool`, at most 64 characters of `[a-zA-Z0-9_-]`. */
@@ -20,6 +23,8 @@ export interface SnapshotTool {
   readonly definitionHash: string;
   /** JSON Schema of the arguments as the server listed it. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
+  /** How long a client may take to carry it out. Only tools of `CLIENT_SERVER` have it. */
+  readonly patienceMs?: number;
 }
 
 /** What a run was configured with: frozen at admission, hashed, and never changed. */

@@ -1477,6 +1477,9 @@ begin
   elsif v_call.state = 'denied' then
     return signalbox.replay_of(v_call);
   end if;
+  if v_call.server = '@client' and (signalbox.same_effect(v_call)).id is null then
+    return signalbox.hand_to_client(p_run, v_call);
+  end if;
   return signalbox.start_tool_call(p_run, v_call, p_process);
 end $function$
 ;
@@ -1801,6 +1804,29 @@ begin
     'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.client_hold(p_tenant text, p_user text, p_call text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (
+    select h.id from signalbox.tool_call t
+    join signalbox.hold h on h.id = t.hold_id and h.kind = 'client_tool'
+    join signalbox.conversation c on c.id = h.conversation_id
+    where t.id = p_call and t.tenant_id = p_tenant and (p_user is null or c.participant = p_user));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.client_patience(p_run signalbox.run, p_name text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (
+    select (t ->> 'patienceMs')::bigint
+    from signalbox.snapshot s cross join lateral json_array_elements(s.body::json -> 'tools') as t
+    where s.tenant_id = p_run.tenant_id and s.hash = p_run.snapshot_hash and t ->> 'name' = p_name);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -1836,6 +1862,8 @@ begin
     || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
   if v_hold.kind = 'approval' then
     perform signalbox.move_asked_call(v_run, v_hold);
+  elsif v_hold.kind in ('client_tool', 'input') then
+    perform signalbox.move_client_call(v_run, v_hold);
   end if;
   return v_hold;
 end $function$
@@ -2804,6 +2832,47 @@ begin
   return v_run.id;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.hand_to_client(p_run signalbox.run, p_call signalbox.tool_call)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_hold text := signalbox.new_id('hld');
+  v_kind text := case p_call.tool when 'ask_user' then 'input' else 'client_tool' end;
+  v_arguments text := coalesce(p_call.edited_arguments, p_call.arguments);
+  v_subject jsonb;
+begin
+  update signalbox.run set tool_call_count = tool_call_count + 1
+  where id = p_run.id and tool_call_count < tool_call_limit;
+  if not found then
+    return json_build_object('code', 'run_timeout', 'detail', 'The run has used up its tool calls.');
+  end if;
+  update signalbox.tool_call set state = 'awaiting_approval', hold_id = v_hold, started_at = signalbox.clock()
+  where id = p_call.id
+  returning * into strict v_call;
+  perform signalbox.write_event(p_run, v_call.generation, 0, v_call.id, 'tool.started', json_build_object(
+    'toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'tool', v_call.name, 'title', v_call.title,
+    'effect', v_call.effect, 'grade', 'contained', 'argumentsSummary', left(v_arguments, 200), 'executor', 'client'));
+  perform signalbox.audit(p_run.tenant_id, 'tool_called', p_run.actor, p_run.conversation_id, p_run.id,
+    v_call.generation,
+    '{"argumentsDigest":' || signalbox.quoted(v_call.arguments_digest)
+    || ',"definitionHash":' || signalbox.quoted(v_call.definition_hash)
+    || ',"effect":' || signalbox.quoted(v_call.effect)
+    || ',"executor":"client"'
+    || ',"name":' || signalbox.quoted(v_call.name)
+    || ',"toolCallId":' || signalbox.quoted(v_call.id) || '}');
+  v_subject := jsonb_build_object('toolCallId', v_call.id, 'toolUseId', v_call.tool_use_id, 'name', v_call.name,
+    'tool', v_call.tool, 'title', v_call.title, 'effect', v_call.effect, 'argumentsJson', v_arguments);
+  if v_kind = 'input' then
+    v_subject := v_subject || jsonb_strip_nulls(jsonb_build_object(
+      'question', v_arguments::jsonb -> 'question', 'choices', v_arguments::jsonb -> 'choices'));
+  end if;
+  perform signalbox.put_hold(p_run, v_hold, v_kind, v_subject, null, signalbox.client_patience(p_run, v_call.name));
+  return json_build_object('code', 'run_suspended', 'holdId', v_hold, 'conversationId', p_run.conversation_id,
+                           'generation', p_run.generation, 'sequence', signalbox.newest(p_run.conversation_id));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.has_history(p_run signalbox.run)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -3219,6 +3288,47 @@ begin
       perform signalbox.deny_pending(p_run, v_call.id, 'approval_rejected', v_reason,
                                      signalbox.said(v_reason, true));
   end case;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.move_client_call(p_run signalbox.run, p_hold signalbox.hold)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.tool_call;
+  v_words text := signalbox.words_of(p_hold.response);
+  v_failed boolean;
+  v_why text;
+begin
+  select t.* into v_call from signalbox.tool_call t
+  where t.hold_id = p_hold.id and t.state in ('awaiting_approval', 'withdrawn') for update;
+  if not found or (v_call.state = 'withdrawn' and p_hold.state <> 'withdrawn') then
+    return;
+  end if;
+  if p_hold.state = 'withdrawn' then
+    update signalbox.tool_call set state = 'withdrawn', finished_at = signalbox.clock() where id = v_call.id
+    returning * into strict v_call;
+    perform signalbox.tell_tool_finished(p_run, v_call, 1);
+    return;
+  end if;
+  v_why := case
+    when p_hold.state = 'expired' then 'client_tool_unanswered'
+    when p_hold.decision = 'reject' then 'client_tool_refused' end;
+  v_words := case
+    when p_hold.state = 'expired' then 'Nobody answered in time. (client_tool_unanswered)'
+    when p_hold.decision = 'reject'
+      then 'The client refused this' || coalesce(': ' || v_words, '.') || ' (client_tool_refused)'
+    when p_hold.kind = 'client_tool' then coalesce(p_hold.response ->> 'content', v_words, '')
+    else coalesce(v_words, '') end;
+  v_failed := v_why is not null
+    or (p_hold.kind = 'client_tool' and coalesce(p_hold.response -> 'isError' = 'true'::jsonb, false));
+  update signalbox.tool_call
+  set state = case when v_failed then 'failed' else 'succeeded' end, error_code = v_why,
+      result = signalbox.said(v_words, v_failed), result_summary = left(v_words, 200),
+      finished_at = signalbox.clock()
+  where id = v_call.id
+  returning * into strict v_call;
+  perform signalbox.note_tool_finished(p_run, v_call);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.move_queue(p_conversation text, p_after bigint, p_generation bigint)
@@ -3722,7 +3832,7 @@ begin
     perform signalbox.note_tool_finished(p_run, v_call);
     return;
   end if;
-  if v_judged is null or v_judged ->> 'verdict' = 'ask' then
+  if v_judged is null or v_judged ->> 'verdict' = 'ask' or v_call.server = '@client' then
     perform signalbox.inherit_hold(p_run, v_call);
   end if;
   if v_judged is not null then

@@ -11,12 +11,48 @@ const MODEL_NAME = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9][A-Za-z0-9._:/-]{0,127
 /** `server/tool`, as the tool's server lists it. */
 const TOOL_REFERENCE = /^[a-z0-9][a-z0-9_-]{0,31}\/[A-Za-z0-9_.-]{1,64}$/;
 
+/** Names of client tools: as the model sees them, and never those of a tool server's tool (`server__tool`). */
+const CLIENT_TOOL_NAME = /^(?!.*__)[a-zA-Z0-9_-]{1,64}$/;
+const CLIENT_TOOL_COUNT = 32;
+const CLIENT_TOOL_BYTES = 16_384;
+const PATIENCE_MS = 300_000;
+const PATIENCE_MS_MAX = 7 * 24 * 3_600_000;
+
+/**
+ * A tool that the caller itself carries out, such as opening a page of its own. The run waits with a hold of kind
+ * `client_tool` until `POST /v1/tool-calls/{call}/result` tells what came of it.
+ */
+export const clientToolSchema = z
+  .strictObject({
+    name: z.string().regex(CLIENT_TOOL_NAME, "use letters, digits, - and single _, at most 64"),
+    description: z.string().min(1).max(4_000),
+    /** JSON Schema of the arguments; an object. */
+    inputSchema: z
+      .looseObject({ type: z.literal("object") })
+      .refine((schema) => JSON.stringify(schema).length <= CLIENT_TOOL_BYTES, "is too large"),
+    /** What it can do to the world. Left out, it counts as `irreversible`, which the policy usually asks about. */
+    effect: z.enum(EFFECT_CLASSES).default("irreversible"),
+    /** How long a client may take, 1 s to 7 days. Default 5 minutes; then the model reads `client_tool_unanswered`. */
+    patienceMs: z.int().min(1_000).max(PATIENCE_MS_MAX).default(PATIENCE_MS),
+  })
+  .meta({ id: "ClientTool" });
+
+/** A tool that the caller itself carries out. */
+export type ClientTool = z.infer<typeof clientToolSchema>;
+
 /** What an agent is made of, and what a revision of it can change. */
 const FIELDS = {
   runtime: z.string().min(1).max(64),
   model: z.string().regex(MODEL_NAME, "name a model as provider/model"),
   instructions: z.string().max(INPUT_LIMITS.instructionsChars),
   tools: z.array(z.string().regex(TOOL_REFERENCE, "name a tool as server/tool")).max(INPUT_LIMITS.toolCount),
+  clientTools: z
+    .array(clientToolSchema)
+    .max(CLIENT_TOOL_COUNT)
+    .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, "has two tools of one name")
+    .refine((tools) => tools.every(({ name }) => name !== "ask_user"), "cannot name a tool ask_user; set askUser"),
+  /** Whether the model may ask the person a question (`ask_user`): a hold of kind `input`, answered by its decision. */
+  askUser: z.boolean(),
   maxOutputTokens: z.int().min(1).max(INPUT_LIMITS.maxOutputTokens),
   /** What a message does to a run that is active, where the message does not say. */
   whenBusy: z.enum(WHEN_BUSY),
@@ -34,6 +70,8 @@ export const createAgentSchema = z
     model: FIELDS.model,
     instructions: FIELDS.instructions.default(""),
     tools: FIELDS.tools.default([]),
+    clientTools: FIELDS.clientTools.default([]),
+    askUser: FIELDS.askUser.default(false),
     maxOutputTokens: FIELDS.maxOutputTokens.default(8_192),
     whenBusy: FIELDS.whenBusy.default(DEFAULT_WHEN_BUSY),
   })
@@ -78,6 +116,8 @@ export const agentSchema = z
         grade: z.enum(CONTAINMENT_GRADES),
       }),
     ),
+    clientTools: z.array(clientToolSchema).default([]),
+    askUser: z.boolean().default(false),
     maxOutputTokens: z.int(),
     /** True while it takes no new messages. */
     disabled: z.boolean().default(false),
@@ -105,6 +145,8 @@ export const agentRevisionSchema = z
     instructions: z.string(),
     /** As `server/tool`. */
     tools: z.array(z.string()),
+    clientTools: z.array(clientToolSchema).default([]),
+    askUser: z.boolean().default(false),
     maxOutputTokens: z.int(),
     whenBusy: z.enum(WHEN_BUSY),
     createdAt: timeSchema,

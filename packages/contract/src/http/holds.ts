@@ -57,6 +57,25 @@ export const decisionSchema = z
 /** What somebody decides about a hold. */
 export type DecideHold = z.infer<typeof decisionSchema>;
 
+/** How much a client may say a call came to, as JSON. */
+const CLIENT_RESULT_CHARS = 40_000;
+
+/**
+ * Body of `POST /v1/tool-calls/{call}/result`: what came of a call that a client has carried out. The first answer
+ * stands. Errors: `not_found` (no such call, or none that a client carries out), `hold_closed` (nobody waits any more).
+ */
+export const clientResultSchema = z
+  .strictObject({
+    /** What the model gets to read. */
+    content: z.string().max(CLIENT_RESULT_CHARS),
+    /** Whether it failed. */
+    isError: z.boolean().default(false),
+  })
+  .meta({ id: "ClientResult", examples: [{ content: "The page is open." }] });
+
+/** What came of a call that a client has carried out. */
+export type ClientResult = z.infer<typeof clientResultSchema>;
+
 /** Answer to a decision. `already_decided`: an earlier decision stands, and this is the hold as that one left it. */
 export const decidedHoldSchema = z
   .object({ outcome: z.enum(["decided", "already_decided"]), hold: holdSchema })

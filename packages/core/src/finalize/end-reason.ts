@@ -50,6 +50,8 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   policy_changed: "internal",
   policy_invalid: "internal",
   tool_timeout: "internal",
+  client_tool_unanswered: "internal",
+  client_tool_refused: "internal",
   tool_result_invalid: "internal",
   tool_upstream_failed: "internal",
   database_unavailable: "internal",

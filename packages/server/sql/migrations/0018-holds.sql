@@ -185,6 +185,8 @@ begin
     || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
   if v_hold.kind = 'approval' then
     perform signalbox.move_asked_call(v_run, v_hold);
+  elsif v_hold.kind in ('client_tool', 'input') then
+    perform signalbox.move_client_call(v_run, v_hold);
   end if;
   return v_hold;
 end $$;

@@ -232,7 +232,7 @@ begin
     perform signalbox.note_tool_finished(p_run, v_call);
     return;
   end if;
-  if v_judged is null or v_judged ->> 'verdict' = 'ask' then
+  if v_judged is null or v_judged ->> 'verdict' = 'ask' or v_call.server = '@client' then
     perform signalbox.inherit_hold(p_run, v_call);
   end if;
   if v_judged is not null then
@@ -347,6 +347,9 @@ begin
                              'generation', p_run.generation, 'sequence', signalbox.newest(p_run.conversation_id));
   elsif v_call.state = 'denied' then
     return signalbox.replay_of(v_call);
+  end if;
+  if v_call.server = '@client' and (signalbox.same_effect(v_call)).id is null then
+    return signalbox.hand_to_client(p_run, v_call);
   end if;
   return signalbox.start_tool_call(p_run, v_call, p_process);
 end $$;

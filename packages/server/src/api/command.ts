@@ -14,7 +14,10 @@ import type { WebhookDesk } from "./webhook-desk.ts";
 
 /** What such a POST may do, and what it reads for its answer. */
 export interface CommandDesk
-  extends Omit<OperatorFlow, "carryOut">, Pick<OperatorView, "hold" | "stops" | "toolCall">, Pick<ApiRecord, "run"> {
+  extends
+    Omit<OperatorFlow, "carryOut">,
+    Pick<OperatorView, "hold" | "stops" | "toolCall" | "clientHold">,
+    Pick<ApiRecord, "run"> {
   /** A pause or stop, also one that was lifted. */
   readonly standing: OperatorView["stop"];
   readonly cancel: AdmissionFlow["cancel"];

@@ -2,6 +2,7 @@
 import type {
   Explanation,
   Hold,
+  HoldId,
   HoldKind,
   HoldState,
   LedgerCall,
@@ -39,6 +40,8 @@ export interface OperatorView {
   hold(scope: Scope, id: string): Promise<Hold>;
   holds(scope: Scope, query: HoldsQuery): Promise<Page<Hold>>;
   toolCall(scope: Scope, id: string): Promise<LedgerCall>;
+  /** The hold of a call that a client carries out, by the id of the call. */
+  clientHold(scope: Scope, toolCallId: string): Promise<HoldId>;
   stop(scope: Scope, id: string): Promise<Stop>;
   stops(scope: Scope, query: StopsQuery): Promise<Page<Stop>>;
   explanation(scope: Scope, runId: string): Promise<Explanation>;

@@ -43,6 +43,8 @@ const AGENT: Agent = {
   model: "sim/quote",
   instructions: "Help.",
   tools: [{ reference: "docs/read", effect: "read", grade: "contained" }],
+  clientTools: [],
+  askUser: false,
   maxOutputTokens: 8_192,
   disabled: false,
   plan: "none",

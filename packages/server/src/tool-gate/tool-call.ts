@@ -5,6 +5,7 @@
 import { asPlatformError, PlatformError, type ErrorCode, type SnapshotTool } from "@signalbox/contract";
 import {
   callDigestText,
+  isClientTool,
   isRepeatable,
   judgeToolCall,
   wireToolName,
@@ -117,7 +118,7 @@ export class ToolCall {
     const { tokenHash, view, name } = this.#input;
     const process = this.#ports.process();
     const allowed = judgeToolCall(view.snapshot, name);
-    const verdict = allowed.kind === "allow" ? await this.#pinned(allowed.value) : allowed;
+    const verdict = allowed.kind === "allow" ? await this.#checked(allowed.value) : allowed;
     const unreachable = verdict.kind === "deny" && verdict.code === "tool_upstream_failed";
     if (verdict.kind !== "allow" && !unreachable) {
       const { code, reason } =
@@ -134,13 +135,19 @@ export class ToolCall {
       return this.#settled(grant, failed("approval_changed", "The call is not the one that was judged."));
     }
     const outcome =
-      verdict.kind === "allow" && isGranted
+      verdict.kind === "allow" && isGranted && verdict.value !== null
         ? await this.#carryOut(grant, { tool, server: verdict.value })
         : failed(
             verdict.kind === "deny" ? verdict.code : "internal",
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
           );
     return this.#settled(grant, outcome);
+  }
+
+  /** What carries it out, when it is still what the agent was given; `null`: the caller, who is asked by the ledger. */
+  async #checked(tool: SnapshotTool): Promise<Verdict<ToolServer | null>> {
+    if (isClientTool(tool)) return this.#ports.catalog.judgeArguments(tool, this.#input.arguments);
+    return await this.#pinned(tool);
   }
 
   /** Whether the tool is what was pinned, for the catalogue and for the connection that the call will take. */

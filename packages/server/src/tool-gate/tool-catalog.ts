@@ -171,6 +171,14 @@ export class ToolCatalog implements AsyncDisposable {
     return { kind: "allow", value: server };
   }
 
+  /** Whether a tool that the caller carries out takes these arguments. Its definition is the agent's own. */
+  judgeArguments(tool: SnapshotTool, input: unknown): Verdict<null> {
+    const problems = this.#schemas.check({ definitionHash: tool.definitionHash, schema: tool.inputSchema }, input);
+    return problems.length > 0
+      ? deny("tool_arguments_invalid", argumentSentence(problems))
+      : { kind: "allow", value: null };
+  }
+
   /** Lists a server now and pins what is new. Rejects with `tool_upstream_failed` when it cannot be reached. */
   async refresh(server: string): Promise<void> {
     const listing = this.#listings.get(server);

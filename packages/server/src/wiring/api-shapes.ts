@@ -34,6 +34,8 @@ export function answeringOf(row: RevisionRow & { readonly name: string }, pins: 
       effect: pins.get(reference)?.effect ?? "irreversible",
       grade: GRADE,
     })),
+    clientTools: definition.clientTools,
+    askUser: definition.askUser,
     maxOutputTokens: definition.maxOutputTokens,
     whenBusy: definition.whenBusy,
     createdAt: timeOf(row.createdAtMs),
@@ -41,10 +43,9 @@ export function answeringOf(row: RevisionRow & { readonly name: string }, pins: 
 }
 
 export function revisionOf(row: RevisionRow): AgentRevision {
-  const { model, instructions, tools, maxOutputTokens, whenBusy } = createAgentSchema.parse(row.definition);
+  const { name: _, runtime: __, ...definition } = createAgentSchema.parse(row.definition);
   const { agentId, revision, runtime } = row;
-  const createdAt = timeOf(row.createdAtMs);
-  return { agentId, revision, runtime, model, instructions, tools, maxOutputTokens, whenBusy, createdAt };
+  return { agentId, revision, runtime, ...definition, createdAt: timeOf(row.createdAtMs) };
 }
 
 export function conversationOf(row: ConversationRow): StoredConversation {

@@ -81,6 +81,7 @@ function deskAt({ requests, tenants, record, live, webhooks }: Place): CommandDe
   return {
     ...createOperators({ record, live }),
     hold: (scope, id) => view.hold(scope, id),
+    clientHold: (scope, id) => view.clientHold(scope, id),
     standing: (scope, id) => view.stop(scope, id),
     stops: (scope, query) => view.stops(scope, query),
     toolCall: (scope, id) => view.toolCall(scope, id),

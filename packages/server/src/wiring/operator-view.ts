@@ -9,6 +9,7 @@ import { present } from "./present.ts";
 export function createOperatorView(queries: OperatorQueries): OperatorView {
   return {
     hold: async (scope, id) => holdOf(present(await queries.hold(scope, id))),
+    clientHold: async (scope, id) => present(await queries.clientHold(scope, id)),
     async holds(scope, { conversation, run, state, kind, limit, order, cursor = null }) {
       const filter = {
         ...(conversation === null ? {} : { conversationId: conversation }),

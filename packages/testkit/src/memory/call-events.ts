@@ -22,7 +22,7 @@ export function writeToolStarted(db: MemoryDatabase, call: ToolCallRow): void {
     type: "tool.started",
     itemId: call.id,
     revision: revisionOf(call.generation, 1),
-    data: { ...toolFacts(db, call), argumentsSummary: call.argumentsJson },
+    data: { ...toolFacts(db, call), argumentsSummary: call.argumentsJson, executor: "gate" },
   });
   writeAudit(db, "tool_called", { run, generation: call.generation });
 }

@@ -1,5 +1,6 @@
 /** Holds: what runs wait for, and decisions about it. */
 import {
+  clientResultSchema,
   decidedHoldSchema,
   decisionSchema,
   HOLD_STATES,
@@ -11,7 +12,7 @@ import {
   type DecideHold,
   type HoldId,
 } from "@signalbox/contract";
-import { LIMITS } from "@signalbox/core";
+import { LIMITS, refusedAnswer } from "@signalbox/core";
 import { z } from "zod";
 import { authorised, demand } from "../caller.ts";
 import { command, type CommandDesk } from "../command.ts";
@@ -25,7 +26,7 @@ const holdsQuerySchema = pageQuerySchema.extend({
 });
 
 export function holdRoutes(services: ApiServices): readonly Route[] {
-  return [listHolds(services), getHold(services), decideHold(services)];
+  return [listHolds(services), getHold(services), decideHold(services), tellResult(services)];
 }
 
 function listHolds(services: ApiServices): Route {
@@ -80,6 +81,10 @@ async function decide(desk: CommandDesk, call: RouteCall<DecideHold, null>): Pro
   const id = holdId(call.params.hold);
   const asked = await desk.hold(caller.scope, id);
   const { kind } = asked;
+  const wrong = kind === "input" && decision === "respond" ? refusedAnswer(asked.subject, response) : null;
+  if (wrong !== null) {
+    throw new PlatformError("invalid_request", wrong, { fields: [{ pointer: "/response", detail: "is no choice" }] });
+  }
   if (kind === "newer_worker") demand(caller, "operate");
   if (response !== undefined && Buffer.byteLength(JSON.stringify(response)) > LIMITS.decisionBytes) {
     throw new PlatformError("payload_too_large", `A response has at most ${LIMITS.decisionBytes} bytes as JSON.`);
@@ -95,6 +100,26 @@ async function decide(desk: CommandDesk, call: RouteCall<DecideHold, null>): Pro
 function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   // Members of an object are looked at one by one.
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
+
+function tellResult(services: ApiServices): Route {
+  return command(services, {
+    path: "/v1/tool-calls/{call}/result",
+    operationId: "tellResult",
+    summary: "Tell what came of a call that a client has carried out; the first answer stands",
+    right: "write",
+    body: clientResultSchema,
+    responses: { 200: { description: "The hold as the first answer left it", schema: decidedHoldSchema } },
+    async act(desk, { caller, params, body }) {
+      const call = params.call ?? "";
+      if (!isId("toolCall", call)) throw new PlatformError("not_found");
+      const id = await desk.clientHold(caller.scope, call);
+      const answer = { kind: "client_tool", decision: "respond", response: body, digest: null } as const;
+      const change = await desk.decide({ ...authorised(caller), holdId: id, ...answer });
+      const outcome = change.kind === "already_decided" ? "already_decided" : "decided";
+      return { status: 200, body: { outcome, hold: await desk.hold(caller.scope, id) } };
+    },
+  });
 }
 
 function holdId(text: string | undefined): HoldId {

@@ -10,7 +10,7 @@ import {
   type MessageId,
   type SendMessage,
 } from "@signalbox/contract";
-import type { Admission, AgentRevision } from "@signalbox/core";
+import { clientSnapshotTools, type Admission, type AgentRevision } from "@signalbox/core";
 import { prefersStream } from "../accept.ts";
 import { storedEvent, type Scope } from "../api-record.ts";
 import { awaitRun } from "../await-run.ts";
@@ -150,6 +150,7 @@ export async function agentOf(services: ApiServices, scope: Scope, conversation:
   const { agent, tools } = await services.record.answering(scope, conversation);
   const { id, name, revision, runtime, instructions, model, maxOutputTokens, whenBusy } = agent;
   const references = agent.tools.map((tool) => tool.reference);
+  const sha256Hex = (text: string): string => services.digest.sha256Hex(text);
   return {
     agentId: id,
     name,
@@ -159,7 +160,7 @@ export async function agentOf(services: ApiServices, scope: Scope, conversation:
     model,
     maxOutputTokens,
     whenBusy,
-    tools: demandTools(references, tools),
+    tools: [...demandTools(references, tools), ...clientSnapshotTools(agent, sha256Hex)],
     limits: RUN_LIMITS,
   };
 }

@@ -14,6 +14,7 @@ import type {
 } from "@signalbox/contract";
 import type { ExplainedFacts } from "@signalbox/core";
 import {
+  clientHoldOf,
   countObligations,
   ledgerCall,
   obligationsOlderThan,
@@ -86,6 +87,14 @@ export class OperatorQueries {
       selectHolds(transaction, viewer.user).where("hold.id", "=", holdId).executeTakeFirst(),
     );
     return row === undefined ? null : holdRow(row);
+  }
+
+  /** Of a call that a client carries out. */
+  async clientHold(viewer: Viewer, toolCallId: string): Promise<HoldId | null> {
+    const { rows } = await this.#database.transaction(viewer.tenantId, (transaction) =>
+      clientHoldOf(toolCallId, viewer).execute(transaction),
+    );
+    return rows[0]?.id ?? null;
   }
 
   async holds(viewer: Viewer, page: PageRequest, filter: HoldFilter = {}): Promise<Page<HoldRow>> {

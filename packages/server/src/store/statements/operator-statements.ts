@@ -1,7 +1,7 @@
 /** Statements of operators: holds, pauses and stops, and what the record owes. */
 import { sql, type RawBuilder, type SqlBool } from "kysely";
 import type { ExplainedFacts } from "@signalbox/core";
-import type { LedgerCall, Obligations, Wait } from "@signalbox/contract";
+import type { HoldId, LedgerCall, Obligations, Wait } from "@signalbox/contract";
 import { call } from "./record-statements.ts";
 
 export const SUSPEND = call("suspend", 2);
@@ -40,6 +40,15 @@ export const LEFT_TO_DO = {
       where h.state = 'open' and h.expires_at is not null and h.expires_at <= signalbox.clock()
       order by h.expires_at limit $1)`,
 } as const;
+
+/** The hold of a call that a client carries out, for whoever may see its conversation. */
+export function clientHoldOf(
+  toolCallId: string,
+  viewer: { readonly tenantId: string; readonly user: string | null },
+): RawBuilder<{ readonly id: HoldId | null }> {
+  return sql<{ readonly id: HoldId | null }>`
+    select signalbox.client_hold(${viewer.tenantId}, ${viewer.user}, ${toolCallId}) as id`;
+}
 
 /** Whether `signalbox.stop as stop` is about a conversation of this end user, or about a run in one. */
 export function reachedStop(user: string): RawBuilder<SqlBool> {
