@@ -1053,6 +1053,8 @@ RETURN CASE WHEN (((p_known).conversation_id = p_conversation) AND ((p_known).bo
 CREATE OR REPLACE FUNCTION signalbox.adopt_transcript(p_run signalbox.run, p_generation bigint)
  RETURNS text
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_position bigint;
@@ -1116,6 +1118,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.append_behind(p_token_hash text, p_behind text, p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
@@ -1209,6 +1213,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.append_transcript(p_token_hash text, p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_entry signalbox.gate_entry := signalbox.enter_gate(p_token_hash, null);
@@ -2121,6 +2127,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.drop_tail(p_conversation text, p_generation bigint)
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_position bigint;
@@ -3088,6 +3096,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.load_transcript(p_conversation text, p_generation bigint, p_after bigint, p_page_bytes bigint)
  RETURNS TABLE("position" bigint, kind text, entry_id text, stream text, body bytea, digest bytea)
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_run signalbox.run;
@@ -3662,6 +3672,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.orphaned_generation(p_conversation text, p_generation bigint)
  RETURNS bigint
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
   return (
@@ -4728,6 +4740,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.settle_transcript(p_conversation text, p_generation bigint, p_continuity text, p_rung text, p_leaf text, p_digest bytea)
  RETURNS void
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_leaf_position bigint;
@@ -5186,6 +5200,8 @@ end $function$
 CREATE OR REPLACE FUNCTION signalbox.transcript_tip(p_conversation text, p_generation bigint, p_rung text, OUT leaf text, OUT digest bytea)
  RETURNS record
  LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_entry record;

@@ -27,8 +27,3 @@ export async function settledReads(own: RecordWorld, { pools }: RecordProcess): 
   );
   return { rowCount: rows, bufferCount: buffers };
 }
-
-/** What the server reads to clean up, at a moment of its own, would be counted with what the statements read. */
-export async function leaveUncleaned(own: RecordWorld): Promise<void> {
-  await own.superuser.query("alter table signalbox.transcript_entry set (autovacuum_enabled = false)");
-}

@@ -1,7 +1,8 @@
 import { expect } from "vitest";
 import { proves } from "../../setup/proves.ts";
 import { finishRun, newId, proposalOf, startedRun, textEvent, TURN, type ConversationPlace } from "./record-parts.ts";
-import { RecordWorld, type RecordProcess } from "./record-world.ts";
+import { openQuietServer } from "./quiet-server.ts";
+import type { RecordProcess } from "./record-world.ts";
 import { settledReads } from "./rows-read.ts";
 
 const EARLY = 5;
@@ -26,9 +27,10 @@ async function turn(process: RecordProcess, place: ConversationPlace): Promise<v
 proves("INV-24", {
   title: "the record reads as many rows in a late turn of a conversation as in an early one",
   sabotages: ["looks_at_the_whole_transcript", "counts_every_run"],
-  timeoutMs: 60_000,
+  timeoutMs: 120_000,
   async holds(sabotage) {
-    await using own = await RecordWorld.open();
+    await using server = await openQuietServer();
+    const { own } = server;
     if (sabotage === "looks_at_the_whole_transcript") {
       await own.sabotage(
         "settle_transcript",

@@ -218,3 +218,21 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
+
+-- Entries come and go at the ends of a transcript. A scan of an index by itself marks what is gone and passes over it the
+-- next time; one by way of a bitmap never does, and reads everything that was ever deleted until a vacuum comes by. Which
+-- of them the planner takes depends on when it last counted, so it is not asked.
+do $$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'signalbox'::regnamespace and p.proname in (
+      'append_transcript', 'append_behind', 'load_transcript', 'transcript_tip', 'settle_transcript',
+      'orphaned_generation', 'adopt_transcript', 'drop_tail')
+  loop
+    execute format('alter function %s set enable_bitmapscan = off', v_function);
+    execute format('alter function %s set enable_seqscan = off', v_function);
+  end loop;
+end $$;
