@@ -121,6 +121,20 @@ describe("the embedded database refuses with a sentence that helps", () => {
       detail: expect.stringContaining("box-2"),
     });
   });
+
+  it("a data directory that another machine uses, although it has another number there", async () => {
+    await using scratch = new Scratch();
+    const runDir = join(scratch.dataDir, "postgres.run");
+    const entry = join(runDir, "nodes", "7-elsewhere.json");
+    mkdirSync(join(runDir, "nodes"), { recursive: true });
+    // Read from here alone, this would be a copy that was brought along from somewhere else.
+    writeFileSync(join(runDir, "place"), "1:1\n");
+    const identity = { ...(await identifySelf()), pid: 7, pidNamespace: "pid:[1]", boot: "another", machine: "box-2" };
+    writeFileSync(entry, JSON.stringify(identity));
+    await using _beating = beatFromOutside(entry);
+    expect(await refusal(scratch.dataDir)).toMatchObject({ reason: "held_by_another_server" });
+    expect(existsSync(entry)).toBe(true);
+  });
 });
 
 describe.runIf(isRoot && process.platform === "linux")("on a full disk", () => {
