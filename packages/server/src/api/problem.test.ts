@@ -115,6 +115,8 @@ describe("what a schema refuses", () => {
     const error = fromBodyIssues(issues({ name: 5, deep: [{ "a/b": 1, "x~y": 1 }], more: 1 }));
     expect(error.code).toBe("field_unknown");
     expect(error.fields.map(({ pointer }) => pointer)).toEqual(["/deep/0/x~0y", "/more", "/name"]);
+    // What is there and wrong, or missing, is no field that does not exist.
+    expect(error.detail).toBe("The request has a field that does not exist: /deep/0/x~0y, /more.");
   });
 
   it("as a whole is called the body", () => {

@@ -112,10 +112,14 @@ function fromIssues(error: ZodError, nameOf: (path: readonly PropertyKey[]) => s
     }
   }
   const fields = [...unknown, ...invalid];
-  const named = fields.slice(0, FIELDS_LIMIT).map(({ pointer }) => (pointer === "" ? "the body" : pointer));
   return unknown.length > 0
-    ? new PlatformError("field_unknown", `The request has a field that does not exist: ${named.join(", ")}.`, {
+    ? new PlatformError("field_unknown", `The request has a field that does not exist: ${namesOf(unknown)}.`, {
         fields,
       })
-    : new PlatformError("invalid_request", `The request is not valid at ${named.join(", ")}.`, { fields });
+    : new PlatformError("invalid_request", `The request is not valid at ${namesOf(invalid)}.`, { fields });
+}
+
+function namesOf(fields: readonly FieldError[]): string {
+  const named = fields.slice(0, FIELDS_LIMIT).map(({ pointer }) => (pointer === "" ? "the body" : pointer));
+  return named.join(", ");
 }
