@@ -116,6 +116,7 @@ export {
   POLICY_LIMITS,
   POLICY_VERDICTS,
   policyDocumentSchema,
+  policyObligationSchema,
   POSTURES,
   TOOL_VERDICTS,
   type ApproveMode,

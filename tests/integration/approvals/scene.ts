@@ -12,7 +12,7 @@ export const RUNTIMES = ["langgraph", "claude_sdk"] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
 /** As the model of this runtime knows the tool. */
-export function wireNameOf(runtime: Runtime, shape: Shape): string {
+function wireNameOf(runtime: Runtime, shape: Shape): string {
   return `${runtime === "claude_sdk" ? "mcp__signalbox__" : ""}shapes__${shape}`;
 }
 

@@ -1,4 +1,5 @@
 /** Calls that have left: who goes away, who takes over and who cancels, and what the ledger says in the end. */
+import { callVerdict, type ToolJudge } from "@signalbox/core";
 import { describe, expect, it } from "vitest";
 import { until } from "./gate-fixture.ts";
 import { payCall, withHttpServer } from "./scripted-docs.ts";
@@ -151,4 +152,45 @@ describe("a server that answers when it is told to stop", () => {
       expect(textOf(await asked)).toBe("done");
       expect(record.toolCalls).toMatchObject([{ state: "succeeded" }]);
     }));
+});
+
+/** Allows every call, on conditions. */
+function on(...conditions: readonly unknown[]): ToolJudge {
+  return {
+    version: () => "conditional",
+    judge: async ({ calls }) => calls.map(() => callVerdict({ verdict: "allow", reason: "", conditions })),
+  };
+}
+
+describe("a call that the policy allows on conditions", () => {
+  it.each<[string, readonly unknown[], string, RegExp]>([
+    [
+      "hides members",
+      [{ kind: "redact", at: ["/iban"] }],
+      '{"iban":"DE02","to":"Ann"}',
+      /^\{"iban":"\[redacted\]","to":"Ann"\}$/,
+    ],
+    ["hides what it cannot find", [{ kind: "redact", at: ["/iban"] }], "DE02", /withheld/],
+    ["shows no more than it may", [{ kind: "limit", resultBytes: 256 }], `${"1".repeat(256)}23456`, /^1{256}$/],
+  ])("%s", (_what, conditions, said, shown) =>
+    withHttpServer(
+      async ({ record, url }) => {
+        await propose(record, payCall);
+        expect(textOf(await callTool(url, payCall))).toMatch(shown);
+        expect(JSON.stringify(record.toolSettlements)).not.toMatch(/DE02|23456/);
+      },
+      { scripted: { pay: { handler: () => said } }, judge: on(...conditions) },
+    ),
+  );
+
+  it("is not made when the gate does not know one of them", () =>
+    withHttpServer(
+      async ({ record, url }, neighbour) => {
+        await propose(record, payCall);
+        expect(textOf(await callTool(url, payCall))).toContain("policy_unavailable");
+        expect(neighbour.calls).toEqual([]);
+        expect(record.toolCalls).toMatchObject([{ state: "failed" }]);
+      },
+      { scripted: { pay: { handler: () => "paid" } }, judge: on({ kind: "encrypt" }) },
+    ));
 });

@@ -24,6 +24,7 @@ import { canonicalArguments } from "../gates/canonical-arguments.ts";
 import { judgeMessage } from "../gates/judging.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
 import { settleFirmly } from "../gates/settling.ts";
+import { readConditions, withoutRedacted, type CallConditions } from "./call-conditions.ts";
 import type { Json } from "./mcp-protocol.ts";
 import { McpProblem } from "./mcp-request.ts";
 import { RPC } from "./mcp-protocol.ts";
@@ -134,9 +135,13 @@ export class ToolCall {
     if (isGranted && !this.#isWhatWasJudged(grant, tool)) {
       return this.#settled(grant, failed("approval_changed", "The call is not the one that was judged."));
     }
+    const conditions = readConditions(grant.conditions);
+    if (conditions === null) {
+      return this.#settled(grant, failed("policy_unavailable", "The policy demands what this gate cannot do."));
+    }
     const outcome =
       verdict.kind === "allow" && isGranted && verdict.value !== null
-        ? await this.#carryOut(grant, { tool, server: verdict.value })
+        ? await this.#carryOut(grant, { tool, server: verdict.value, conditions })
         : failed(
             verdict.kind === "deny" ? verdict.code : "internal",
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
@@ -189,7 +194,10 @@ export class ToolCall {
     );
   }
 
-  async #carryOut(grant: Granted, to: { readonly tool: SnapshotTool; readonly server: ToolServer }): Promise<Outcome> {
+  async #carryOut(
+    grant: Granted,
+    to: { readonly tool: SnapshotTool; readonly server: ToolServer; readonly conditions: CallConditions },
+  ): Promise<Outcome> {
     const { open, catalog, callMs } = this.#ports;
     const { ending } = this.#input;
     const openCall = this.#openCall(grant);
@@ -203,11 +211,12 @@ export class ToolCall {
           to.server.config.transport === "http"
             ? parameterHeaders(to.tool.inputSchema, JSON.parse(grant.argumentsJson))
             : {},
-        timeoutMs: catalog.timeoutMs(grant.server, grant.tool) ?? callMs,
+        timeoutMs: Math.min(catalog.timeoutMs(grant.server, grant.tool) ?? callMs, to.conditions.timeoutMs),
         signal: ending.signal,
       };
       const answer = await this.#ports.pool.with(this.#place(grant.server), (connection) => connection.call(request));
-      return grant.isEdited ? told(answered(answer, to.server), grant) : answered(answer, to.server);
+      const outcome = answered(answer, to);
+      return grant.isEdited ? told(outcome, grant) : outcome;
     } catch (thrown) {
       return this.#notAnswered(grant, thrown);
     } finally {
@@ -272,15 +281,16 @@ export class ToolCall {
   }
 }
 
-function answered(answer: RpcAnswer, server: ToolServer): Outcome {
+function answered(
+  answer: RpcAnswer,
+  { server, conditions }: { readonly server: ToolServer; readonly conditions: CallConditions },
+): Outcome {
+  const { redacted, resultBytes } = conditions;
   if (answer.kind === "error") {
-    return {
-      state: "failed",
-      errorCode: null,
-      result: errorResult(`The tool refused the call: ${scrubbed(answer.message, server)}`),
-    };
+    const why = redacted.length === 0 ? scrubbed(answer.message, server) : "the policy hides why.";
+    return { state: "failed", errorCode: null, result: errorResult(`The tool refused the call: ${why}`) };
   }
-  const result = shapeResult(answer.result);
+  const result = shapeResult(withoutRedacted(answer.result, redacted), resultBytes);
   return { state: result.isError ? "failed" : "succeeded", errorCode: null, result };
 }
 

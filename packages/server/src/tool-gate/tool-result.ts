@@ -18,12 +18,13 @@ const BLOCKS_MAX = 200;
 const SUMMARY_CHARS = 200;
 const NO_OUTPUT = "(no output)";
 
-export function shapeResult(result: Json): ShapedResult {
+/** `bytesMax` is a tighter bound than every result has. */
+export function shapeResult(result: Json, bytesMax: number = TEXT_BYTES_MAX): ShapedResult {
   if (result.resultType !== undefined && result.resultType !== "complete") {
     return errorResult("The tool asks for input, which this run cannot give.");
   }
   const blocks = Array.isArray(result.content) ? result.content.filter(isObject) : [];
-  const shaper = new ResultShaper();
+  const shaper = new ResultShaper(Math.min(bytesMax, TEXT_BYTES_MAX));
   for (const block of blocks.slice(0, BLOCKS_MAX)) shaper.add(block);
   if (blocks.length > BLOCKS_MAX) shaper.note(`[${blocks.length - BLOCKS_MAX} more parts of the result are left out.]`);
   // Beside content, structured content says the same again, and engines would show it instead.
@@ -54,9 +55,14 @@ export function refusal(code: ErrorCode, reason: string): ShapedResult {
 
 class ResultShaper {
   readonly #content: Json[] = [];
+  readonly #bytesMax: number;
   #textBytes = 0;
   #wholeBytes = 0;
   #mediaChars = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
 
   add(block: Json): void {
     const { type } = block;
@@ -121,7 +127,7 @@ class ResultShaper {
   #room(text: string): string {
     const bytes = Buffer.from(text, "utf8");
     this.#wholeBytes += bytes.length;
-    let end = Math.min(bytes.length, TEXT_BYTES_MAX - this.#textBytes);
+    let end = Math.min(bytes.length, this.#bytesMax - this.#textBytes);
     // Bytes of the form 10xxxxxx go on with a character that began before.
     while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
     this.#textBytes += end;

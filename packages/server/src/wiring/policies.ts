@@ -176,7 +176,7 @@ async function knownOf(parts: PolicyParts, { tenantId }: Scope, call: RecordedCa
   return { call: callToJudge(definition, given, words(call.server, call.tool)), facts };
 }
 
-export function wordsOf(tools: ReadonlyMap<string, KnownTool>): ToolWords {
+function wordsOf(tools: ReadonlyMap<string, KnownTool>): ToolWords {
   return (server, tool) => tools.get(`${server}__${tool}`)?.word ?? NO_WORD;
 }
 

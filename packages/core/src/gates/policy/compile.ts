@@ -62,7 +62,7 @@ export function compilePolicy(given: unknown, id: string): ToolPolicy {
   };
 }
 
-export function parseDocument(given: unknown): PolicyDocument {
+function parseDocument(given: unknown): PolicyDocument {
   const parsed = policyDocumentSchema.safeParse(given);
   if (!parsed.success) {
     const fields = parsed.error.issues.slice(0, 20).map(({ path, message }) => ({

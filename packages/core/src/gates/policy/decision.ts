@@ -56,7 +56,7 @@ export function effectOf(call: Pick<CallToJudge, "tool" | "isClassified">): Effe
   return call.isClassified ? call.tool.effect : "irreversible";
 }
 
-export const UNDECIDED_REASON = "The policy could not be judged, so this call was refused. It was not carried out.";
+const UNDECIDED_REASON = "The policy could not be judged, so this call was refused. It was not carried out.";
 
 /** The answer in place of one that could not be had. */
 export function undecided(reason: string = UNDECIDED_REASON): ToolDecision {

@@ -7,7 +7,7 @@ export interface Leaf {
 }
 
 /** Deeper or more than this is judged as a value that nobody can place. */
-export const LEAF_LIMITS = { depth: 16, count: 2_000 } as const;
+const LEAF_LIMITS = { depth: 16, count: 2_000 } as const;
 
 const USUAL_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,31}$/;
 
@@ -65,13 +65,6 @@ export function isConstantOf(schema: JsonObject | null, value: unknown): boolean
     (Array.isArray(values) && values.includes(value)) ||
     choicesOf(schema).some((each) => isConstantOf(each, value))
   );
-}
-
-/** Types a schema takes; empty when it does not say. */
-export function typesOf(schema: JsonObject): readonly string[] {
-  const { type } = schema;
-  const own = typeof type === "string" ? [type] : Array.isArray(type) ? type.map(String) : [];
-  return own.length > 0 ? own : choicesOf(schema).flatMap(typesOf);
 }
 
 /** `depth`: how many choices within choices were entered; a schema may refer to itself. */

@@ -44,7 +44,7 @@ function least(bounds: readonly (number | undefined)[]): number | null {
   return given.length === 0 ? null : Math.min(...given);
 }
 
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 /** A copy without what stands at the pointers; `*` in a pointer is every member or item there. */
 export function redact(value: unknown, pointers: readonly string[]): unknown {

@@ -91,7 +91,7 @@ function groupsOf(sources: readonly Source[]): readonly Group[] {
 
 const ORIGINS_IN_ORDER = ["user", "system", "trusted_tool", "tool", "passage"] as const;
 
-export function originOfSource(source: Source): Origin {
+function originOfSource(source: Source): Origin {
   return source.kind === "tool" && source.isTrusted ? "trusted_tool" : source.kind;
 }
 

@@ -31,7 +31,7 @@ export function foldedSource(source: Source): FoldedText {
   return folded;
 }
 
-export function foldText(text: string): FoldedText {
+function foldText(text: string): FoldedText {
   const words = ` ${foldWords(text)} `;
   const run = words.replaceAll(" ", "");
   const trigrams = new Uint8Array(TRIGRAM_BYTES);
