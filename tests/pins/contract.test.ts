@@ -71,7 +71,7 @@ const CODES = {
   policy_denied: [403, "permission_denied", false, "policy"],
   policy_unavailable: [403, "permission_denied", false, "policy"],
   tool_outcome_unknown: [409, "failed_precondition", false, "policy"],
-  client_tool_unanswered: [504, "deadline_exceeded", false, "caller"],
+  client_tool_unanswered: [504, "unavailable", false, "provider"],
   client_tool_refused: [409, "failed_precondition", false, "caller"],
   tool_timeout: [504, "unavailable", false, "provider"],
   tool_upstream_failed: [502, "unavailable", false, "provider"],

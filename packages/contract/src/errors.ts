@@ -106,7 +106,7 @@ export const ERROR_CODES = {
   approval_rejected: policy(403, "permission_denied", "A person refused this call."),
   approval_expired: policy(409, "failed_precondition", "Nobody approved this call in time, or its approval is over."),
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
-  client_tool_unanswered: caller(504, "deadline_exceeded", "No client carried out the call in time."),
+  client_tool_unanswered: provider(504, "No client carried out the call in time."),
   client_tool_refused: caller(409, "failed_precondition", "The client refused to carry out the call."),
   tool_timeout: provider(504, "The tool did not answer in time."),
   tool_upstream_failed: provider(502, "The tool server could not be reached."),

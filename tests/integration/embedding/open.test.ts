@@ -145,8 +145,7 @@ describe("a program", () => {
     const options = { dataDir, databaseUrl: database.url, logLevel: "silent", environment: {} } as const;
     const first = await open(options);
     await expect(open(options)).rejects.toMatchObject({ code: "command_refused" });
-    await first.close();
-    await first.close();
+    await Promise.all([first.close(), first.close()]);
     const again = await open(options);
     expect((await again.client.info()).version).not.toBe("");
     await again.close();
@@ -173,6 +172,34 @@ describe("a program", () => {
     expect(await declared("Help.")).toBe(1);
     expect(await declared("Help.")).toBe(1);
     expect(await declared("Help more.")).toBe(2);
+  });
+
+  it("may change its functions from one start to the next, and keeps them to itself", async () => {
+    await using stack = new AsyncDisposableStack();
+    const dataDir = mkdtempSync(join(tmpdir(), "sbx-open-"));
+    stack.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+    const database = stack.use(await cloneDatabase());
+    const sim = stack.use(await startSim({ ids: "unique" }));
+    const environment = { SIGNALBOX_SIM_URL: sim.url };
+    const agents = { support: { model: MODEL, tools: ["count"] } };
+    const countedAs = async (description: string): Promise<number> => {
+      let count = 0;
+      const run = (): number => (count += 1);
+      const tools = [defineTool({ name: "count", description, effect: "read", input: z.object({}), run })];
+      const options = { dataDir, databaseUrl: database.url, logLevel: "silent", environment, agents, tools } as const;
+      await using platform = await open(options);
+      const conversation = await platform.client.conversations.create({ agent: "support" });
+      await (await conversation.send("[[sim:tool app__count {}]] Count.")).result();
+      const asked = await fetch(`${platform.url}/mcp/servers/app`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${platform.apiKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+      });
+      expect(await asked.text()).not.toContain("Counts");
+      return count;
+    };
+    expect(await countedAs("Counts.")).toBe(1);
+    expect(await countedAs("Counts in another way.")).toBe(1);
   });
 
   it("is told what of its agents or functions cannot be", async () => {

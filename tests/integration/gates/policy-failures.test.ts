@@ -5,6 +5,7 @@
 import { callVerdict, type CallVerdict, type ToolJudge } from "@signalbox/core";
 import { startMcpServer } from "@signalbox/testkit";
 import { expect, it } from "vitest";
+import { systemClock } from "../../../packages/server/src/system/ports.ts";
 import { proves } from "../../setup/proves.ts";
 import { callTool, propose, startToolFixture, textOf } from "./tool-fixture.ts";
 
@@ -29,7 +30,7 @@ const FAILURES: Readonly<Record<string, Answer>> = {
   "answers a verdict that does not exist": answering([{ ...ALLOW, verdict: "sure" }]),
   "answers a verdict without its reason": answering([{ verdict: "allow" }]),
   "answers after its time is over": async (_, signal) => {
-    while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 20));
+    await systemClock.sleep(60_000, signal);
     return [ALLOW];
   },
 };
@@ -69,8 +70,7 @@ it("each of many calls at once has a verdict of its own, however long the policy
   const tools = { count: { effect: "irreversible" } } as const;
   const docs = { transport: "http", url: neighbour.url, headers: {}, tools } as const;
   const judge: Answer = async ({ calls }, signal) => {
-    const overAtMs = Date.now() + 500;
-    while (!signal.aborted && Date.now() < overAtMs) await new Promise((resolve) => setTimeout(resolve, 20));
+    await systemClock.sleep(500, signal);
     return calls.map(({ argumentsJson }): CallVerdict => {
       const { n } = JSON.parse(argumentsJson) as { readonly n: number };
       return n % 2 === 0 ? ALLOW : callVerdict({ verdict: "deny", reason: `number ${n} is odd` });

@@ -2,7 +2,7 @@
  * An approval is about one call, exactly as it was shown, for a while, by somebody who still may: what is looked at again
  * at the moment it is used.
  */
-import type { Decision, HoldId } from "@signalbox/contract";
+import type { HoldId } from "@signalbox/contract";
 import { callVerdict, type Proposal } from "@signalbox/core";
 import { expect } from "vitest";
 import { proves } from "../../setup/proves.ts";
@@ -26,8 +26,8 @@ interface Scene {
   readonly holdId: HoldId;
 }
 
-/** Somebody was asked about the transfer, and decided; the run was given to another owner meanwhile. */
-async function decided(own: RecordWorld, process: RecordProcess, call: Proposal, decision: Decision): Promise<Scene> {
+/** Somebody was asked about the transfer, and approved; the run was given to another owner meanwhile. */
+async function approved(own: RecordWorld, process: RecordProcess, call: Proposal): Promise<Scene> {
   const { ownership } = await startedRun(process, await own.conversation());
   const first = await process.bind(ownership);
   await process.propose(first, [call]);
@@ -36,7 +36,14 @@ async function decided(own: RecordWorld, process: RecordProcess, call: Proposal,
   const [hold] = await own.rows<{ id: HoldId }>(text, [ownership.claim.runId]);
   const holdId = hold!.id;
   await ownership.suspend();
-  const command = { tenantId: "default", actor: ACTOR, holdId, decision, response: null, digest: call.callDigest };
+  const command = {
+    tenantId: "default",
+    actor: ACTOR,
+    holdId,
+    decision: "approve" as const,
+    response: null,
+    digest: call.callDigest,
+  };
   await process.operators.decide(command);
   return { own, process, bound: await process.bind(await process.claimOne()), holdId };
 }
@@ -66,7 +73,7 @@ proves("INV-12", {
     const process = await own.process();
     if (sabotage !== null) await own.sabotage(...DEFECTS[sabotage]);
     const again = async (call: Proposal): Promise<string> =>
-      proposedAgain(await decided(own, process, transfer(), "approve"), call);
+      proposedAgain(await approved(own, process, transfer()), call);
     // Key order and the form of numbers are gone in canonical arguments: those two are the same call as this.
     expect(await again(transfer()), "INV-12: the same call under another id").toBe("execute");
     expect(await again(transfer('{"amount":1000,"to":"A"}')), "INV-12: other arguments").toBe("run_suspended");
@@ -79,7 +86,7 @@ proves("INV-12", {
     );
 
     const call = transfer();
-    const late = await decided(own, process, call, "approve");
+    const late = await approved(own, process, call);
     await own.rows("update signalbox.hold set expires_at = signalbox.clock() where id = $1", [late.holdId]);
     expect(await process.openTool(late.bound, call), "INV-12: too late").toMatchObject({
       kind: "replay",
@@ -88,7 +95,7 @@ proves("INV-12", {
     });
 
     const other = transfer();
-    const revoked = await decided(own, process, other, "approve");
+    const revoked = await approved(own, process, other);
     await own.rows("update signalbox.api_key set revoked_at = signalbox.clock() where id = $1", [ACTOR.keyId]);
     expect(await codeOf(process.openTool(revoked.bound, other)), "INV-12: who may not any more").toBe("run_suspended");
     const { n } = await own.one<{ n: number }>(
@@ -98,7 +105,7 @@ proves("INV-12", {
     await own.rows("update signalbox.api_key set revoked_at = null where id = $1", [ACTOR.keyId]);
 
     const once = transfer();
-    const used = await decided(own, process, once, "approve");
+    const used = await approved(own, process, once);
     expect(await process.openTool(used.bound, once)).toMatchObject({ kind: "execute" });
     expect(await codeOf(process.openTool(used.bound, once)), "INV-12: once").toBe("tool_outcome_unknown");
   },

@@ -34,6 +34,8 @@ describe("a new agent", () => {
       model: "sim/quote",
       instructions: "",
       tools: [],
+      clientTools: [],
+      askUser: false,
       maxOutputTokens: 8_192,
       whenBusy: "enqueue",
     });

@@ -71,7 +71,12 @@ function resultOf(value: unknown): Json {
   if (value === undefined || value === null) return { content: [] };
   if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (isObject(value) && Array.isArray(value.content)) return value;
-  return { content: [{ type: "text", text: JSON.stringify(value) }], structuredContent: value };
+  try {
+    return { content: [{ type: "text", text: JSON.stringify(value) }], structuredContent: value };
+  } catch {
+    // The function has acted: that its answer cannot be written must not read as a failure.
+    return { content: [{ type: "text", text: "It is done. What it answered cannot be written as JSON." }] };
+  }
 }
 
 function failed(text: string): Json {

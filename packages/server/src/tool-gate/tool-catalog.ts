@@ -205,6 +205,21 @@ export class ToolCatalog implements AsyncDisposable {
     await this.#pin([this.#pinOf(seen.server, listed)]);
   }
 
+  /**
+   * Pins what a server lists now, whatever was pinned before: for the program's own functions, which come with the code
+   * that was deployed. Rejects like `refresh`.
+   */
+  async follow(server: string): Promise<void> {
+    await this.refresh(server);
+    const listed = [...(this.#listings.get(server)?.tools?.values() ?? [])];
+    const changed = listed.filter((tool) => {
+      const pin = this.#pins.get(keyOf({ server, tool: tool.tool }));
+      return pin !== undefined && pin.definitionHash !== tool.definitionHash;
+    });
+    for (const { tool } of changed) this.#options.log.info("a function changed and is pinned anew", { server, tool });
+    await this.#pin(changed.map((tool) => this.#pinOf(server, tool)));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server[Symbol.asyncDispose]()));
     this.#http[Symbol.dispose]();

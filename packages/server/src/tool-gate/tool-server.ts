@@ -52,7 +52,7 @@ export type ToolServerConfig =
       readonly transport: "functions";
       readonly functions: readonly FunctionTool[];
       readonly tools: Readonly<Record<string, ToolSettings>>;
-      readonly clients?: "none";
+      readonly clients: "none";
     };
 
 export interface ToolServerPorts {

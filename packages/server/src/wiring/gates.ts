@@ -116,6 +116,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   );
   pool.onChanged((server) => catalog.distrust(server));
   await catalog.start();
+  for (const name of Object.keys(functionServer(parts.functions))) await catalog.follow(name);
   const judge = parts.judge ?? judgeByPolicy(parts, { servers, starting });
   const kept = createKeptCalls({
     record: record.gates,
@@ -153,7 +154,7 @@ function functionServer(functions: FunctionServer | null): Readonly<Record<strin
   for (const { name, effect, approve, timeoutMs } of functions.tools) {
     tools[name] = { effect, approve, ...(timeoutMs === null ? {} : { timeoutMs }) };
   }
-  return { [functions.name]: { transport: "functions", functions: functions.tools, tools } };
+  return { [functions.name]: { transport: "functions", functions: functions.tools, tools, clients: "none" } };
 }
 
 /** How much tools that nobody has classified are trusted. */

@@ -3,7 +3,7 @@
  * no signal handlers and ends nothing but itself.
  */
 import { resolve } from "node:path";
-import { DEFAULT_RUNTIME, PlatformError, type CreateAgent } from "@signalbox/contract";
+import { createAgentSchema, DEFAULT_RUNTIME, PlatformError, type CreateAgent } from "@signalbox/contract";
 import { Signalbox } from "@signalbox/client";
 import { lineLog, startWorker, systemClock as workerClock } from "@signalbox/worker";
 import { ConfigurationError, type Environment } from "../config/environment.ts";
@@ -100,7 +100,8 @@ export async function open(options: OpenOptions = {}): Promise<OpenPlatform> {
   const functions = new Set((options.tools ?? []).map(({ name }) => name));
   for (const [name, agent] of agents) await declare(client, name, { ...agent, tools: namesOf(agent, functions) });
   const running = starting.move();
-  const close = (): Promise<void> => running[Symbol.asyncDispose]();
+  let ending: Promise<void> | null = null;
+  const close = (): Promise<void> => (ending ??= running[Symbol.asyncDispose]());
   return { url, apiKey, client, close, [Symbol.asyncDispose]: close };
 }
 
@@ -166,13 +167,12 @@ function namesOf(agent: AgentDeclaration, functions: ReadonlySet<string>): strin
 }
 
 async function declare(client: Signalbox, name: string, agent: AgentDeclaration): Promise<void> {
+  // What is left out is as it would be in a new agent, not as an earlier declaration had it.
+  const { name: _name, ...whole } = createAgentSchema.parse({ ...agent, name });
   try {
-    await client.agents.create({ ...agent, name });
+    await client.agents.create({ ...whole, name });
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown && thrown.code === "agent_name_taken")) throw thrown;
-    await client.agents.update(name, { ...DEFAULTS, ...agent, disabled: false });
+    await client.agents.update(name, { ...whole, disabled: false });
   }
 }
-
-/** What is left out is as it would be in a new agent, not as an earlier declaration had it. */
-const DEFAULTS = { runtime: DEFAULT_RUNTIME, instructions: "", tools: [] } satisfies Partial<AgentDeclaration>;
