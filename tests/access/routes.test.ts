@@ -73,28 +73,10 @@ async function makeThings(): Promise<Things> {
     hold,
     approval: asked.approval,
     stop: stop.body.id,
-    waitingCall: await clientCall(body.run.id),
+    waitingCall: await world.callForClient(body.run.id),
     webhook: webhook.body.id,
     delivery: delivery.body.id,
   };
-}
-
-/** A call of this run that a client is to carry out, as its gate leaves it. */
-async function clientCall(runId: string): Promise<string> {
-  const id = newId("toolCall");
-  await world.rows(
-    `with h as (
-       insert into signalbox.hold (id, tenant_id, conversation_id, run_id, kind, subject)
-       select $2, tenant_id, conversation_id, id, 'client_tool', '{}' from signalbox.run where id = $1
-       returning *)
-     insert into signalbox.tool_call (id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name,
-       server, tool, title, effect, arguments, arguments_digest, state, generation, proposed_at, hold_id)
-     select $3, tenant_id, run_id, conversation_id, 'mc_1', 1, 'tu_1', 'open_app', '@client', 'open_app', 'open_app',
-       'read', '{}', 'd', 'awaiting_approval', 1, signalbox.clock(), id
-     from h returning id`,
-    [runId, newId("hold"), id],
-  );
-  return id;
 }
 
 function asked(operation: string, of: Things): Asked & { readonly path: string } {

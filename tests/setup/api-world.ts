@@ -232,6 +232,24 @@ export class ApiWorld implements AsyncDisposable {
     return { approval: String(refused), toolCall: toolCallId };
   }
 
+  /** A call of this run that a client is to carry out, as its gate leaves it. */
+  async callForClient(runId: string): Promise<string> {
+    const id = newId("toolCall");
+    await this.rows(
+      `with h as (
+         insert into signalbox.hold (id, tenant_id, conversation_id, run_id, kind, subject)
+         select $2, tenant_id, conversation_id, id, 'client_tool', '{}' from signalbox.run where id = $1
+         returning *)
+       insert into signalbox.tool_call (id, tenant_id, run_id, conversation_id, model_call_id, ordinal, tool_use_id, name,
+         server, tool, title, effect, arguments, arguments_digest, state, generation, proposed_at, hold_id)
+       select $3, tenant_id, run_id, conversation_id, 'mc_1', 1, 'tu_1', 'open_app', '@client', 'open_app', 'open_app',
+         'read', '{}', 'd', 'awaiting_approval', 1, signalbox.clock(), id
+       from h returning id`,
+      [runId, newId("hold"), id],
+    );
+    return id;
+  }
+
   /** Rows as the superuser sees them. */
   async rows<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
     const client = new pg.Client(this.database.config);

@@ -73,6 +73,32 @@ async function hold(): Promise<string> {
   return world.openHold(id);
 }
 
+async function payment(): Promise<{ readonly approval: string; readonly toolCall: string }> {
+  const id = await conversation();
+  await sent(id);
+  return world.askAboutPayment(id);
+}
+
+/** A call whose outcome nobody knows. */
+async function lostCall(): Promise<string> {
+  const { toolCall } = await payment();
+  const lost =
+    "update signalbox.tool_call set state = 'unknown', started_at = clock_timestamp(), process = 1 where id = $1";
+  await world.rows(lost, [toolCall]);
+  return toolCall;
+}
+
+async function webhook(): Promise<string> {
+  const body = { url: "https://example.com/hooks", events: ["run.finished"] };
+  return (await world.ask<{ id: string }>("/v1/webhooks", { key, body })).body.id;
+}
+
+async function delivery(): Promise<string> {
+  const place = `/v1/webhooks/${await webhook()}`;
+  const { body } = await world.ask<{ id: string }>(`${place}/test`, { key, method: "POST" });
+  return `${place}/deliveries/${body.id}`;
+}
+
 async function without(verb: string, prepare: () => Promise<string>): Promise<Post> {
   const [id, another] = [await prepare(), await prepare()];
   return { path: verb.replace("*", id), other: { path: verb.replace("*", another) } };
@@ -141,6 +167,33 @@ const POSTS: Readonly<Record<string, () => Promise<Post>>> = {
     body: { decision: "respond", response: { answer: "4" } },
     other: { body: { decision: "respond", response: { answer: "5" } } },
   }),
+  decideApproval: async () => ({
+    path: `/v1/approvals/${(await payment()).approval}/decision`,
+    body: { decision: "approve", digest: "d" },
+    other: { body: { decision: "reject", digest: "d" } },
+  }),
+  reconcileToolCall: async () => ({
+    path: `/v1/tool-calls/${await lostCall()}/reconcile`,
+    body: { outcome: "succeeded", result: "paid" },
+    other: { body: { outcome: "failed" } },
+  }),
+  tellResult: async () => ({
+    path: `/v1/tool-calls/${await world.callForClient(await run())}/result`,
+    body: { content: "done" },
+    other: { body: { content: "not done" } },
+  }),
+  createWebhook: async () => ({
+    path: "/v1/webhooks",
+    body: { url: "https://example.com/hooks", events: ["run.finished"] },
+    other: { body: { url: "https://example.com/other", events: ["run.finished"] } },
+  }),
+  rotateWebhook: async () => ({
+    path: `/v1/webhooks/${await webhook()}/rotate`,
+    body: {},
+    other: { path: `/v1/webhooks/${await webhook()}/rotate` },
+  }),
+  testWebhook: () => without("/v1/webhooks/*/test", webhook),
+  redeliver: () => without("*/redeliver", delivery),
 };
 
 function post(asked: { readonly path: string; readonly body?: object }, idempotencyKey: string): Promise<Told> {
@@ -150,7 +203,12 @@ function post(asked: { readonly path: string; readonly body?: object }, idempote
 }
 
 const isReplay = ({ headers }: Told): boolean => headers.get("idempotent-replayed") === "true";
-const shown = ({ status, body, headers }: Told): unknown => [status, body, headers.get("location")];
+/** A secret is shown once, whatever is asked again. */
+const shown = ({ status, body, headers }: Told): unknown => [
+  status,
+  { ...body, ...(body.secret === undefined ? {} : { secret: "shown once" }) },
+  headers.get("location"),
+];
 
 it("no POST of the description is left out, and each names the header", async () => {
   interface Described {

@@ -163,16 +163,21 @@ function on(...conditions: readonly unknown[]): ToolJudge {
 }
 
 describe("a call that the policy allows on conditions", () => {
-  it.each<[string, readonly unknown[], string, RegExp]>([
+  it.each<[string, { readonly conditions: readonly unknown[]; readonly said: string; readonly shown: RegExp }]>([
     [
       "hides members",
-      [{ kind: "redact", at: ["/iban"] }],
-      '{"iban":"DE02","to":"Ann"}',
-      /^\{"iban":"\[redacted\]","to":"Ann"\}$/,
+      {
+        conditions: [{ kind: "redact", at: ["/iban"] }],
+        said: '{"iban":"DE02","to":"Ann"}',
+        shown: /^\{"iban":"\[redacted\]","to":"Ann"\}$/,
+      },
     ],
-    ["hides what it cannot find", [{ kind: "redact", at: ["/iban"] }], "DE02", /withheld/],
-    ["shows no more than it may", [{ kind: "limit", resultBytes: 256 }], `${"1".repeat(256)}23456`, /^1{256}$/],
-  ])("%s", (_what, conditions, said, shown) =>
+    ["hides what it cannot find", { conditions: [{ kind: "redact", at: ["/iban"] }], said: "DE02", shown: /withheld/ }],
+    [
+      "shows no more than it may",
+      { conditions: [{ kind: "limit", resultBytes: 256 }], said: `${"1".repeat(256)}23456`, shown: /^1{256}$/ },
+    ],
+  ])("%s", (_what, { conditions, said, shown }) =>
     withHttpServer(
       async ({ record, url }) => {
         await propose(record, payCall);
