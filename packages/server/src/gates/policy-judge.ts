@@ -7,6 +7,7 @@ import {
   assembleFacts,
   callToJudge,
   callVerdict,
+  isClientTool,
   isPendingCall,
   judgeBatch,
   type BatchCall,
@@ -56,11 +57,16 @@ export function createPolicyJudge(parts: PolicyJudgeParts): ToolJudge {
 
 function toJudge({ words }: PolicyJudgeParts, view: View, call: BatchCall): CallToJudge {
   const { name, server, tool, definitionHash, toolCallId, argumentsJson } = call;
-  const inputSchema = view.snapshot.tools.find((each) => each.name === name)?.inputSchema ?? {};
+  const frozen = view.snapshot.tools.find((each) => each.name === name);
+  const inputSchema = frozen?.inputSchema ?? {};
   const plain = { name, server: server ?? "", tool: tool ?? "", definitionHash: definitionHash ?? "", inputSchema };
   // Gates record objects only, as canonical JSON.
   const given = JSON.parse(argumentsJson) as JsonObject;
-  return callToJudge(plain, { toolCallId, arguments: given }, words(plain.server, plain.tool));
+  const word = words(plain.server, plain.tool);
+  // What a client carries out is classified by whoever made the agent; no file of the operator's names it.
+  const said =
+    frozen !== undefined && isClientTool(frozen) ? { ...word, effect: frozen.effect, isClassified: true } : word;
+  return callToJudge(plain, { toolCallId, arguments: given }, said);
 }
 
 interface Asked {
