@@ -92,9 +92,10 @@ test.each(Object.entries(LEFT))(
   "goes on where the rows end in %s, with the ledger's results, and the next turn reads a whole transcript",
   async (_name, leftOf) => {
     const transcript = left(leftOf(await wholeTurn()));
-    const { session } = await goOn(transcript);
+    // An engine may ask its model as soon as it is opened.
     const asked = world.model.requests.length;
     const called = world.tools.calls.length;
+    const { session } = await goOn(transcript);
     const { result, events } = await recover(session, { itm_seen: "Looking. ", itm_gone: "Not kept" });
     expect(result).toMatchObject({ outcome: "done", answer: ANSWER, error: null, leaf: transcript.leaf });
     expect(visibleTexts(events)).toEqual([ANSWER]);
