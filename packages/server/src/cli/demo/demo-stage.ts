@@ -108,6 +108,9 @@ export class DemoStage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#processes.toReversed()) await child[Symbol.asyncDispose]();
     await this.#database?.[Symbol.asyncDispose]();
+    // A worker that was killed could not put its folder away, and no other one may start here soon. Loaded only now.
+    const { sweepScratch } = await import("@signalbox/worker");
+    await sweepScratch(this.#options.environment.TMPDIR);
     rmSync(this.folder, { recursive: true, force: true });
   }
 
