@@ -26,6 +26,15 @@ function asked(
 }
 
 describe("a name that is connected to", () => {
+  it.each([true, false])("may not be found at all, as Node says it: with an error and no addresses", async (all) => {
+    const failure = Object.assign(new Error("getaddrinfo ENOTFOUND"), { code: "ENOTFOUND" });
+    const lookup = guardedLookup(new EgressPolicy(), (_name, told) => told(failure));
+    const told = await new Promise((resolve) => {
+      lookup("nobody.example.com", { all }, (error) => resolve(error));
+    });
+    expect(told).toBe(failure);
+  });
+
   it("leads to what its answer has", async () => {
     expect(await asked([[PUBLIC, PUBLIC_6]])).toEqual([PUBLIC, PUBLIC_6]);
     expect(await asked([[PUBLIC, PUBLIC_6]], { family: 6 })).toEqual([PUBLIC_6]);

@@ -10,7 +10,8 @@ import { refused } from "./url-guard.ts";
 /** All addresses of a name, as the machine finds them. */
 export type Resolver = (
   name: string,
-  told: (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void,
+  // With an error Node leaves the addresses out.
+  told: (error: NodeJS.ErrnoException | null, addresses?: readonly LookupAddress[]) => void,
 ) => void;
 
 export const systemResolver: Resolver = (name, told) => lookup(name, { all: true, order: "verbatim" }, told);
@@ -24,7 +25,7 @@ export function guardedLookup(policy: EgressPolicy, resolver: Resolver = systemR
       told(refused(nameWhy), "", 0);
       return;
     }
-    resolver(hostname, (error, addresses) => {
+    resolver(hostname, (error, addresses = []) => {
       const failure = error ?? refusalAmong(addresses, { policy, named: policy.allowsName(name) });
       const wanted = options.family === 4 || options.family === 6 ? options.family : null;
       const fitting = addresses.filter(({ family }) => wanted === null || family === wanted);

@@ -22,9 +22,16 @@ export interface KeptCallsOptions {
   readonly pollMs?: number;
 }
 
+/** The record, with intents that wait. */
+export interface KeptRecord extends Omit<GateRecord, "openToolCall"> {
+  /** `waited`: what the call was waiting for is over; what was looked at before it is looked at again. */
+  openToolCall(
+    ...intent: Parameters<GateRecord["openToolCall"]>
+  ): Promise<Awaited<ReturnType<GateRecord["openToolCall"]>> | { readonly kind: "waited" }>;
+}
+
 export interface KeptCalls extends Disposable {
-  /** The record, with intents that wait. */
-  readonly record: GateRecord;
+  readonly record: KeptRecord;
 }
 
 export function createKeptCalls(options: KeptCallsOptions): KeptCalls {
@@ -35,7 +42,8 @@ export function createKeptCalls(options: KeptCallsOptions): KeptCalls {
     record: {
       ...record,
       openModelCall: (intent) => patiently(() => record.openModelCall(intent)),
-      openToolCall: (intent) => patiently(() => record.openToolCall(intent)),
+      openToolCall: async (intent) =>
+        (await waitedFor(() => record.openToolCall(intent), options, stopping.signal)) ?? { kind: "waited" },
       recordVerdicts: (verdicts) => patiently(() => record.recordVerdicts(verdicts)),
     },
     [Symbol.dispose]: () => stopping.abort("stopping"),
@@ -44,16 +52,31 @@ export function createKeptCalls(options: KeptCallsOptions): KeptCalls {
 
 async function keep<T>(intent: () => Promise<T>, options: KeptCallsOptions, stopping: AbortSignal): Promise<T> {
   for (;;) {
-    try {
-      return await intent();
-    } catch (thrown) {
-      const call = keptCallOf(thrown);
-      if (call === null) throw thrown;
-      if (await isOver(call, options, stopping)) continue;
-      if (stopping.aborted) throw new PlatformError("shutting_down");
-      // `busy`: another call of the run is outside, and this one is kept for as long again.
-      if ((await options.record.suspend(call)) === "suspended") throw new PlatformError("run_suspended");
-    }
+    const answer = await waitedFor(intent, options, stopping);
+    if (answer !== null) return answer;
+  }
+}
+
+/** What the intent answers, or `null` once what it has to wait for is over. */
+async function waitedFor<T>(
+  intent: () => Promise<T>,
+  options: KeptCallsOptions,
+  stopping: AbortSignal,
+): Promise<T | null> {
+  let call: KeptCall | null;
+  try {
+    return await intent();
+  } catch (thrown) {
+    call = keptCallOf(thrown);
+    if (call === null) throw thrown;
+  }
+  for (;;) {
+    if (await isOver(call, options, stopping)) return null;
+    if (stopping.aborted) throw new PlatformError("shutting_down");
+    const suspension = await options.record.suspend(call);
+    if (suspension === "suspended") throw new PlatformError("run_suspended");
+    if (suspension === "go_on") return null;
+    // `busy`: another call of the run is outside, and this one is kept for as long again.
   }
 }
 

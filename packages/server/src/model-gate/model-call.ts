@@ -27,7 +27,7 @@ import { codeOfErrorType, errorEvent, ourError, providerError, sendError, type W
 import { estimatedUsage } from "./wire-usage.ts";
 
 export interface ModelCallPorts {
-  readonly record: GateRecord;
+  readonly record: Omit<GateRecord, "openToolCall">;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly judge: ToolJudge;

@@ -28,7 +28,7 @@ import { SlotSnapshots, type BoundHere } from "./slot-snapshots.ts";
 import { ourError, sendError } from "./wire-error.ts";
 
 export interface ModelGateOptions {
-  readonly record: GateRecord;
+  readonly record: Omit<GateRecord, "openToolCall">;
   readonly providers: readonly Provider[];
   /** Judges the tool calls of a message before they are recorded. */
   readonly judge: ToolJudge;

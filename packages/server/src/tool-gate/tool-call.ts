@@ -11,7 +11,6 @@ import {
   wireToolName,
   type Clock,
   type Digest,
-  type GateRecord,
   type Log,
   type Randomness,
   type SlotView,
@@ -22,6 +21,7 @@ import {
 } from "@signalbox/core";
 import { canonicalArguments } from "../gates/canonical-arguments.ts";
 import { judgeMessage } from "../gates/judging.ts";
+import type { KeptRecord } from "../gates/kept-calls.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
 import { settleFirmly } from "../gates/settling.ts";
 import { readConditions, withoutRedacted, type CallConditions } from "./call-conditions.ts";
@@ -36,7 +36,7 @@ import { placesOf, type ToolServer } from "./tool-server.ts";
 import type { PoolPlace, UpstreamPool } from "./upstream-pool.ts";
 
 export interface ToolCallPorts {
-  readonly record: GateRecord;
+  readonly record: KeptRecord;
   readonly catalog: ToolCatalog;
   readonly judge: ToolJudge;
   /** Whoever may keep a state at a server has a connection of its own. */
@@ -65,6 +65,7 @@ export interface ToolCallInput {
 /** A policy that changes while a message is judged makes it be judged again; one that goes on changing is none. */
 const JUDGED_AT_MOST = 5;
 
+type KeptGrant = Awaited<ReturnType<KeptRecord["openToolCall"]>>;
 type Granted = Extract<ToolGrant, { readonly kind: "execute" }>;
 type Outcome = Pick<ToolSettlement, "state" | "errorCode"> & { readonly result: ShapedResult };
 
@@ -115,6 +116,16 @@ export class ToolCall {
   }
 
   async #answer(): Promise<ShapedResult> {
+    for (;;) {
+      const result = await this.#attempt();
+      if (result !== null) return result;
+      // While it waited anything may have changed that was looked at before: the tool, the policy.
+      this.#ports.catalog.distrust(this.#server());
+    }
+  }
+
+  /** `null` when the call has waited for a decision, and is to be looked at again from the start. */
+  async #attempt(): Promise<ShapedResult | null> {
     const { record } = this.#ports;
     const { tokenHash, view, name } = this.#input;
     const process = this.#ports.process();
@@ -129,6 +140,7 @@ export class ToolCall {
     }
     if (this.#left !== null) throw this.#left;
     const grant = await this.#granted(process);
+    if (grant.kind === "waited") return null;
     if (grant.kind === "replay") return replayed(grant);
     const tool = allowed.kind === "allow" ? allowed.value : null;
     const isGranted = tool !== null && tool.server === grant.server && tool.tool === grant.tool;
@@ -147,6 +159,11 @@ export class ToolCall {
             verdict.kind === "deny" ? verdict.reason : "The ledger names another tool.",
           );
     return this.#settled(grant, outcome);
+  }
+
+  #server(): string {
+    const { view, name } = this.#input;
+    return view.snapshot.tools.find((each) => each.name === wireToolName(name))?.server ?? "";
   }
 
   /** What carries it out, when it is still what the agent was given; `null`: the caller, who is asked by the ledger. */
@@ -169,7 +186,7 @@ export class ToolCall {
   }
 
   /** Judges the call's message first where the ledger has no verdict by the policy of now; the first verdict counts. */
-  async #granted(process: number): Promise<ToolGrant> {
+  async #granted(process: number): Promise<Exclude<KeptGrant, { readonly kind: "judge" }>> {
     const { record, judge } = this.#ports;
     const { tokenHash, view } = this.#input;
     for (let look = 0; look < JUDGED_AT_MOST; look += 1) {

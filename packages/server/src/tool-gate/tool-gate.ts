@@ -5,8 +5,9 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { asPlatformError, PlatformError, type Snapshot } from "@signalbox/contract";
-import type { Clock, Digest, GateRecord, Log, Randomness, SlotView, ToolJudge } from "@signalbox/core";
+import type { Clock, Digest, Log, Randomness, SlotView, ToolJudge } from "@signalbox/core";
 import type { Gate } from "../gates/gate-server.ts";
+import type { KeptRecord } from "../gates/kept-calls.ts";
 import { readBody } from "../gates/message-body.ts";
 import { OpenCalls } from "../gates/open-calls.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
@@ -19,7 +20,7 @@ import type { ToolCatalog } from "./tool-catalog.ts";
 import type { UpstreamPool } from "./upstream-pool.ts";
 
 export interface ToolGateOptions {
-  readonly record: GateRecord;
+  readonly record: KeptRecord;
   readonly catalog: ToolCatalog;
   readonly pool: UpstreamPool;
   /** Judges a message's calls that have no verdict by today's policy. */
