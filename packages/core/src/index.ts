@@ -76,7 +76,9 @@ export type {
 } from "./ports/admission-record.ts";
 export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
 export type {
+  AppendManner,
   CallOutcome,
+  Compaction,
   GateRecord,
   HoldRecord,
   HoldRequest,

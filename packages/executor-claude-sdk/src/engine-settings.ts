@@ -82,6 +82,8 @@ function environmentOf(context: SessionContext, directories: PrivateDirectories)
     ANTHROPIC_AUTH_TOKEN: context.slotToken,
     CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(snapshot.maxOutputTokens),
     CLAUDE_CODE_MAX_RETRIES: String(LIMITS.modelRetryCount),
+    // Told, because the engine looks a window up by names of its own, which a model behind the gate does not have.
+    CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(speaksAnthropic(snapshot) ? LIMITS.windowTokens : LIMITS.plainWindowTokens),
     ...QUIET,
     ...(speaksAnthropic(snapshot) ? { MAX_THINKING_TOKENS: String(thinkingTokens(snapshot)) } : PLAIN_WIRE),
   };

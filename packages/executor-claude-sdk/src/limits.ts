@@ -19,6 +19,10 @@ export const LIMITS = {
   settleMs: 300,
   /** Attempts of the engine for one model call; falling back between providers is the gate's work. */
   modelRetryCount: 2,
+  /** What Anthropic's models read at least; the engine summarizes what was said before it comes to that. */
+  windowTokens: 200_000,
+  /** The same for other models, whose windows differ: that of many. */
+  plainWindowTokens: 128_000,
   hookSeconds: 30,
   detailLength: 300,
   /** Of an engine's error output, the last part is kept for the report of its death. */

@@ -3,7 +3,7 @@
  * questions and forget an answer, a forked one makes it follow one branch. So it is checked here, before the engine
  * sees it, and a broken one is never resumed.
  */
-import { blocksOf, type TranscriptRow } from "./transcript-row.ts";
+import { blocksOf, isCompaction, type TranscriptRow } from "./transcript-row.ts";
 
 /** Empty when whole, otherwise what is wrong with it. */
 export type Damage =
@@ -65,10 +65,6 @@ function examine(rows: readonly TranscriptRow[]): { readonly damage: Damage; rea
 
 export function isLinked(row: TranscriptRow): row is LinkedRow {
   return row.uuid !== undefined && row.parentUuid !== undefined && row.isSidechain !== true;
-}
-
-function isCompaction(row: TranscriptRow): boolean {
-  return row.subtype === "compact_boundary";
 }
 
 /** From the leaf up to the first row, or `null` when a row between them is missing. */

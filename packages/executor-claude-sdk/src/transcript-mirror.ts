@@ -5,7 +5,7 @@
  */
 import { asPlatformError, PlatformError, type ErrorCode } from "@signalbox/contract";
 import type { TranscriptLog } from "@signalbox/worker";
-import { entryOf, isBookkeeping, type TranscriptRow } from "./transcript-row.ts";
+import { compactionIn, entryOf, isBookkeeping, type TranscriptRow } from "./transcript-row.ts";
 
 export interface MirrorKey {
   readonly sessionId: string;
@@ -90,7 +90,7 @@ export class TranscriptMirror {
       return entry;
     });
     try {
-      await this.#options.log.append(entries);
+      await this.#options.log.append(entries, stream === "" ? compactionIn(kept) : undefined);
     } catch (thrown) {
       const error = asPlatformError(thrown);
       if (FENCED.has(error.code)) {

@@ -3,7 +3,7 @@
  * to tell whether a transcript is whole; everything else in a row is carried and never looked at.
  */
 import { PlatformError, wellFormedJson } from "@signalbox/contract";
-import type { JsonObject, TranscriptEntry } from "@signalbox/worker";
+import type { Compaction, JsonObject, TranscriptEntry } from "@signalbox/worker";
 import { uuidFrom } from "./stable-id.ts";
 
 export interface ContentBlock {
@@ -24,12 +24,35 @@ export interface TranscriptRow {
   readonly sessionId?: string;
   readonly isSidechain?: boolean;
   readonly isApiErrorMessage?: boolean;
+  readonly compactMetadata?: { readonly preservedMessages?: { readonly [list in PreservedList]?: unknown } };
   readonly message?: {
     readonly id?: string;
     readonly model?: string;
     readonly stop_reason?: string | null;
     readonly content?: string | readonly ContentBlock[];
   };
+}
+
+/** Both name rows before a compaction that the engine puts behind its summary when it reads the transcript again. */
+const PRESERVED_LISTS = ["uuids", "allUuids"] as const;
+type PreservedList = (typeof PRESERVED_LISTS)[number];
+
+export function isCompaction(row: TranscriptRow): boolean {
+  return row.subtype === "compact_boundary";
+}
+
+/** The last row among these with which the engine begins anew, and what it still reads from before. */
+export function compactionIn(rows: readonly TranscriptRow[]): Compaction | undefined {
+  const row = rows.findLast((each) => isCompaction(each));
+  if (row?.uuid === undefined) {
+    return undefined;
+  }
+  const preserved = row.compactMetadata?.preservedMessages ?? {};
+  const ids = PRESERVED_LISTS.flatMap((list): readonly unknown[] => {
+    const named = preserved[list];
+    return Array.isArray(named) ? named : [];
+  });
+  return { entryId: row.uuid, keptEntryIds: [...new Set(ids.filter((id) => typeof id === "string"))] };
 }
 
 /**

@@ -371,7 +371,8 @@ create table signalbox.transcript_entry (
   kind text not null,
   body bytea not null,
   digest bytea not null,
-  cut boolean not null default false
+  cut boolean not null default false,
+  kept_entry_ids text[]
 );
 create table signalbox.upkeep (
   singleton boolean not null default true,
@@ -1142,6 +1143,33 @@ begin
   delete from signalbox.transcript_entry t
   where t.conversation_id = v_run.conversation_id and t.position > v_position and t.generation = v_run.generation;
   return signalbox.append_transcript(p_token_hash, p_kinds, p_entries, p_streams, p_bodies);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.append_compacted(p_token_hash text, p_behind text, p_entry text, p_kept text[], p_kinds text[], p_entries text[], p_streams text[], p_bodies bytea[])
+ RETURNS json
+ LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_answer json;
+  v_run signalbox.run;
+begin
+  v_answer := case when p_behind is null
+    then signalbox.append_transcript(p_token_hash, p_kinds, p_entries, p_streams, p_bodies)
+    else signalbox.append_behind(p_token_hash, p_behind, p_kinds, p_entries, p_streams, p_bodies) end;
+  if v_answer ->> 'code' is not null then
+    return v_answer;
+  end if;
+  v_run := (signalbox.enter_gate(p_token_hash, null)).run;
+  update signalbox.transcript_entry t set kept_entry_ids = p_kept
+  from signalbox.conversation c
+  where c.id = v_run.conversation_id and t.conversation_id = c.id and t.stream = '' and t.entry_id = p_entry
+    and t.generation = v_run.generation and t.position > c.leaf_position and not t.cut;
+  if not found then
+    raise exception using errcode = 'SB001', message = 'transcript_corrupt';
+  end if;
+  return v_answer;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.append_events(p_conversations text[], p_runs text[], p_generations bigint[], p_counts integer[], p_items text[], p_revisions bigint[], p_types text[], p_turns text[], p_data text[])
@@ -3064,6 +3092,21 @@ begin
   raise exception 'run % has ended as % and does not become %', old.id, old.state, new.state;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.kept_by_compaction(p_conversation text, p_generation bigint)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SET enable_bitmapscan TO 'off'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return (
+    select t.kept_entry_ids
+    from signalbox.transcript_entry t join signalbox.conversation c on c.id = t.conversation_id
+    where t.conversation_id = p_conversation and t.position > c.leaf_position and t.generation = p_generation
+      and t.stream = '' and t.kept_entry_ids is not null and not t.cut
+    order by t.position desc limit 1);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.leaf_is_foreign(p_run signalbox.run)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4746,6 +4789,8 @@ AS $function$
 declare
   v_leaf_position bigint;
   v_end bigint;
+  v_kept text[] := case when p_continuity = 'moved' and p_rung is distinct from 'rebuilt'
+                        then signalbox.kept_by_compaction(p_conversation, p_generation) end;
 begin
   select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
   select greatest(max(t.position), v_leaf_position) into v_end
@@ -4758,6 +4803,11 @@ begin
     delete from signalbox.transcript_entry t
     where t.conversation_id = p_conversation and t.position > v_leaf_position and
       (p_continuity = 'kept' or t.generation <> p_generation);
+  end if;
+  if v_kept is not null then
+    delete from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position <= v_leaf_position and t.stream = '' and t.kind = 'item'
+      and t.entry_id <> all (v_kept);
   end if;
   if p_continuity = 'moved' then
     update signalbox.conversation
@@ -5208,11 +5258,22 @@ declare
   v_chain bytea;
   v_leaf_position bigint;
   v_own boolean := false;
+  v_kept text[] := case when p_rung is distinct from 'rebuilt'
+                        then signalbox.kept_by_compaction(p_conversation, p_generation) end;
 begin
   select c.leaf_entry, c.leaf_digest, c.leaf_position into strict leaf, digest, v_leaf_position
   from signalbox.conversation c where c.id = p_conversation;
-  v_chain := case when p_rung = 'rebuilt' then signalbox.chain_start()
+  v_chain := case when p_rung = 'rebuilt' or v_kept is not null then signalbox.chain_start()
                   else coalesce(digest, signalbox.chain_start()) end;
+  for v_entry in
+    select t.entry_id, t.digest
+    from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.stream = '' and t.entry_id = any (v_kept) and t.kind = 'item'
+      and t.position <= v_leaf_position and not t.cut
+    order by t.position
+  loop
+    v_chain := sha256(v_chain || convert_to(v_entry.entry_id, 'UTF8') || v_entry.digest);
+  end loop;
   for v_entry in
     select t.entry_id, t.kind, t.digest
     from signalbox.transcript_entry t

@@ -35,6 +35,17 @@ export interface TranscriptEntry {
   readonly body: Uint8Array;
 }
 
+/**
+ * What an engine has compacted it reads no more. Once the turn is true, nothing of the turns before is kept in the main
+ * stream but these entries: a late session loads what its model reads, and not all that was ever said.
+ */
+export interface Compaction {
+  /** The entry the engine begins anew with, of the main stream. */
+  readonly entryId: string;
+  /** Entries of the main stream before it that the engine reads all the same. */
+  readonly keptEntryIds: readonly string[];
+}
+
 /** What the ledger says of one tool call. */
 export interface CallOutcome {
   readonly toolUseId: string;
@@ -51,8 +62,9 @@ export interface TranscriptLog {
   /**
    * Makes entries durable, in order. Resolves once they are committed. Rejects with `stale_generation` when the
    * session's owner no longer owns the conversation: the session must then end at once and write nothing more.
+   * `compaction` names the one among them with which the engine begins anew.
    */
-  append(entries: readonly TranscriptEntry[]): Promise<void>;
+  append(entries: readonly TranscriptEntry[], compaction?: Compaction): Promise<void>;
   /**
    * The same, in place of what this turn has behind the entry `behind` of the main stream: a tail that cannot be
    * continued is cut in the transaction that appends. One append, so it must fit into one message.

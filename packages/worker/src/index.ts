@@ -1,6 +1,7 @@
 export { systemClock, type WorkerClock } from "./clock.ts";
 export type {
   CallOutcome,
+  Compaction,
   CheckpointHeader,
   Continuity,
   CreateExecutor,

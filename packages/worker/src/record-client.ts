@@ -9,7 +9,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { ERROR_CODES, PlatformError } from "@signalbox/contract";
 import { Entry_Kind, RecordService, type Entry } from "@signalbox/contract/worker-protocol";
 import type { WorkerClock } from "./clock.ts";
-import type { CallOutcome, TranscriptEntry, TranscriptLog } from "./executor.ts";
+import type { CallOutcome, Compaction, TranscriptEntry, TranscriptLog } from "./executor.ts";
 import {
   MESSAGE_BYTES_MAX,
   MESSAGE_OVERHEAD_BYTES,
@@ -70,10 +70,12 @@ export function createTranscriptLog(
 ): TranscriptLog {
   const headers = { authorization: `Bearer ${slotToken}` };
   return {
-    async append(entries) {
+    async append(entries, compaction) {
       for (const call of intoCalls(entries)) {
+        const isAnew = call.some((entry) => entry.stream === "" && entry.entryId === compaction?.entryId);
+        const request = { entries: call.map(writeEntry), ...(isAnew ? writeCompaction(compaction) : {}) };
         await repeated(clock, async () => {
-          await client.append({ entries: call.map(writeEntry) }, { headers, timeoutMs: RECORD_TIMEOUT_MS });
+          await client.append(request, { headers, timeoutMs: RECORD_TIMEOUT_MS });
         });
       }
     },
@@ -146,6 +148,12 @@ function intoCalls(entries: readonly TranscriptEntry[]): readonly (readonly Tran
     callBytes += entryBytes;
   }
   return calls;
+}
+
+function writeCompaction(compaction: Compaction | undefined) {
+  return compaction === undefined
+    ? {}
+    : { compaction: { entryId: compaction.entryId, keptEntryIds: [...compaction.keptEntryIds] } };
 }
 
 function writeEntry(entry: TranscriptEntry) {

@@ -22,7 +22,7 @@ export function fencedTranscript(log: TranscriptLog, onLost: SessionContext["onL
     }
   };
   return {
-    append: (entries) => guarded(() => log.append(entries)),
+    append: (entries, compaction) => guarded(() => log.append(entries, compaction)),
     replaceTail: (behind, entries) => guarded(() => log.replaceTail(behind, entries)),
     outcomes: (toolUseIds) => guarded(() => log.outcomes(toolUseIds)),
     load: () => guarded(() => log.load()),

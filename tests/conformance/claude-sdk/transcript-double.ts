@@ -1,5 +1,5 @@
 import { PlatformError } from "@signalbox/contract";
-import type { CallOutcome, TranscriptEntry, TranscriptLog } from "@signalbox/worker";
+import type { CallOutcome, Compaction, TranscriptEntry, TranscriptLog } from "@signalbox/worker";
 
 /** A record gate's answers without a record: keeps entries in order, and refuses when the test says so. */
 export class TranscriptDouble implements TranscriptLog {
@@ -7,7 +7,10 @@ export class TranscriptDouble implements TranscriptLog {
   /** What the next appends end with; nothing while they are accepted. */
   refusal: PlatformError | null = null;
 
-  async append(entries: readonly TranscriptEntry[]): Promise<void> {
+  /** The engine's word that it begins anew, as often as it has said so. */
+  readonly compactions: Compaction[] = [];
+
+  async append(entries: readonly TranscriptEntry[], compaction?: Compaction): Promise<void> {
     if (this.refusal !== null) {
       throw this.refusal;
     }
@@ -16,6 +19,9 @@ export class TranscriptDouble implements TranscriptLog {
         throw new PlatformError("internal", `entry ${entry.entryId} was appended twice`);
       }
       this.entries.push(entry);
+    }
+    if (compaction !== undefined) {
+      this.compactions.push(compaction);
     }
   }
 

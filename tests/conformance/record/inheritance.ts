@@ -133,7 +133,7 @@ export function inheritanceSuite(bench: () => RecordBench): void {
       process.gates.appendTranscript(
         next.tokenHash,
         rows.map((id) => entry(id)),
-        behind,
+        { cutBehind: behind },
       );
     expect(await put(["c", "d"], "b")).toEqual({ leaf: "d" });
     expect(await load(process, next.tokenHash)).toEqual(["a", "b", "c", "d"]);
@@ -141,14 +141,58 @@ export function inheritanceSuite(bench: () => RecordBench): void {
     expect(await codeOf(put(["e"], "d"))).toBe("transcript_corrupt");
     expect(await put(["b"], "a")).toEqual({ leaf: "b" });
     expect(await load(process, next.tokenHash)).toEqual(["a", "b"]);
-    const late = process.gates.appendTranscript(scene.dead.tokenHash, [entry("late")], "a");
+    const late = process.gates.appendTranscript(scene.dead.tokenHash, [entry("late")], { cutBehind: "a" });
     expect(["stale_generation", "slot_unknown"]).toContain(await codeOf(late));
     await finish(next.ownership, { rung: "repaired" });
     const after = await startIn(next.place, process);
     expect(await load(process, after.tokenHash)).toEqual(["a", "b"]);
     // What is finalized is nobody's to cut.
-    const beneath = process.gates.appendTranscript(after.tokenHash, [entry("e")], "a");
+    const beneath = process.gates.appendTranscript(after.tokenHash, [entry("e")], { cutBehind: "a" });
     expect(await codeOf(beneath)).toBe("transcript_corrupt");
+  });
+
+  it("a turn in which the engine began anew leaves behind what it reads no more, once it is true", async () => {
+    const scene = await unfinished(bench());
+    const { process, dead } = scene;
+    await finish(dead.ownership);
+    const compacted = await startIn(dead.place, process);
+    const { gates } = process;
+    await gates.appendTranscript(compacted.tokenHash, [entry("question")]);
+    const compaction = { entryId: "anew", keptEntryIds: ["c", "question"] };
+    const elsewhere = { entryId: "a", keptEntryIds: [] };
+    const refused = gates.appendTranscript(compacted.tokenHash, [entry("lost")], { compaction: elsewhere });
+    expect(await codeOf(refused)).toBe("transcript_corrupt");
+    const rows = [entry("anew"), entry("answer")];
+    expect(await gates.appendTranscript(compacted.tokenHash, rows, { compaction })).toEqual({ leaf: "answer" });
+    const whole = ["a", "b", "c", "question", "anew", "answer"];
+    expect(await load(process, compacted.tokenHash)).toEqual(whole);
+    // Whoever goes on with the turn inherits that, too.
+    const next = await succeed({ process, dead: compacted });
+    expect(await next.ownership.takeOver({ adopt: true })).toMatchObject({ leaf: "answer" });
+    expect(await load(process, next.tokenHash)).toEqual(whole);
+    await finish(next.ownership, { rung: "repaired" });
+    const after = await startIn(next.place, process);
+    expect(after.ownership.claim.leaf).toBe("answer");
+    expect(await load(process, after.tokenHash)).toEqual(["c", "question", "anew", "answer"]);
+    await gates.appendTranscript(after.tokenHash, [entry("d")]);
+    await finish(after.ownership);
+    const last = await startIn(next.place, process);
+    expect(await load(process, last.tokenHash)).toEqual(["c", "question", "anew", "answer", "d"]);
+  });
+
+  it("a compaction of a turn that did not become true leaves nothing behind", async () => {
+    const scene = await unfinished(bench());
+    const { process } = scene;
+    await process.gates.appendTranscript(scene.dead.tokenHash, [entry("anew")], {
+      compaction: { entryId: "anew", keptEntryIds: [] },
+    });
+    const next = await succeed(scene);
+    await next.ownership.takeOver({ adopt: true });
+    await next.ownership.dropTail();
+    await process.gates.appendTranscript(next.tokenHash, [entry("d")]);
+    await finish(next.ownership);
+    const after = await startIn(next.place, process);
+    expect(await load(process, after.tokenHash)).toEqual(["a", "d"]);
   });
 
   it("a look that was lost with its gate is taken again as the same call; anything else stays unknown", async () => {

@@ -22,6 +22,7 @@ import type {
   ToolGrant,
   ToolIntent,
   ToolSettlement,
+  AppendManner,
   TranscriptRow,
   ToBeJudged,
   VerdictRecord,
@@ -178,9 +179,9 @@ export class WatchedRecord implements GateRecord {
   appendTranscript(
     tokenHash: string,
     rows: readonly TranscriptRow[],
-    cutBehind?: string,
+    manner?: AppendManner,
   ): Promise<{ readonly leaf: string | null }> {
-    return this.#attempt("appendTranscript", () => this.#gates.appendTranscript(tokenHash, rows, cutBehind));
+    return this.#attempt("appendTranscript", () => this.#gates.appendTranscript(tokenHash, rows, manner));
   }
 
   callOutcomes(tokenHash: string, toolUseIds: readonly string[]): Promise<readonly CallOutcome[]> {

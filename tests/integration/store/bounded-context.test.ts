@@ -26,6 +26,16 @@ async function turn(process: RecordProcess, place: ConversationPlace, count: num
   await finishRun(next.ownership, { rung: "rebuilt" });
 }
 
+/** The engine goes on from what there is, and every few turns begins anew with a summary and the last rows before it. */
+async function compactedTurn(process: RecordProcess, place: ConversationPlace, count: number): Promise<void> {
+  const bound = await process.bind((await startedRun(process, place)).ownership);
+  await loadAll(process, bound.tokenHash);
+  const rows = rowsOf(`${count} said`);
+  const compaction = { entryId: rows[0]!.entryId, keptEntryIds: rowsOf(`${count - 1} said`).map((row) => row.entryId) };
+  await process.gates.appendTranscript(bound.tokenHash, rows, count % WINDOW === 0 ? { compaction } : {});
+  await finishRun(bound.ownership, { rung: "native" });
+}
+
 function rowsOf(name: string) {
   const kinds = ["item", "state"] as const;
   return Array.from({ length: ENTRIES_PER_TURN }, (_, at) => ({
@@ -79,12 +89,12 @@ class Looks {
 
 const NOTHING: Reads = { rowCount: NaN, bufferCount: NaN };
 
-async function expectLateAsEarly(own: RecordWorld, countedAfter: number | null): Promise<void> {
+async function expectLateAsEarly(own: RecordWorld, countedAfter: number | null, one = turn): Promise<void> {
   const place = await own.conversation();
   const process = await own.process();
   const looks = new Looks();
   for (let count = 1; count <= LATE; count += 1) {
-    await turn(process, place, count);
+    await one(process, place, count);
     if (count === countedAfter) {
       await own.superuser.query("analyze signalbox.transcript_entry");
     }
@@ -110,6 +120,20 @@ proves("INV-24", {
       );
     }
     await expectLateAsEarly(own, null);
+  },
+});
+
+proves("INV-24", {
+  title: "and so it does when the engine reads what is left of a compaction",
+  sabotages: ["compacted_entries_stay"],
+  timeoutMs: 120_000,
+  async holds(sabotage) {
+    await using server = await openQuietServer();
+    const { own } = server;
+    if (sabotage === "compacted_entries_stay") {
+      await own.sabotage("kept_by_compaction", "order by t.position desc limit 1", "order by t.position desc limit 0");
+    }
+    await expectLateAsEarly(own, null, compactedTurn);
   },
 });
 

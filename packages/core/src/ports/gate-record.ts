@@ -171,6 +171,22 @@ export interface TranscriptRow {
   readonly body: Uint8Array;
 }
 
+/** How rows are appended, when not just behind the ones there are. */
+export interface AppendManner {
+  /** Rows of this generation behind this one of the main stream are cut first. */
+  readonly cutBehind?: string;
+  readonly compaction?: Compaction;
+}
+
+/**
+ * With one of the rows the engine begins anew. Once the turn is true, of the turns before it only these rows of the main
+ * stream are kept.
+ */
+export interface Compaction {
+  readonly entryId: string;
+  readonly keptEntryIds: readonly string[];
+}
+
 /** What a call that is kept at a gate waits for. */
 export interface HoldRequest {
   readonly tokenHash: string;
@@ -219,13 +235,13 @@ export interface GateRecord {
    */
   cancelledRuns(runIds: readonly RunId[], forMs?: number): Promise<readonly RunId[]>;
   /**
-   * Appends under the bound generation. Returns the last entry id of the main stream. With `cutBehind`, entries of this
-   * generation behind that one are cut first; `transcript_corrupt` when it has no such entry.
+   * Appends under the bound generation. Returns the last entry id of the main stream. `transcript_corrupt` when there is
+   * no entry to cut behind, or none of this turn that the engine is said to begin anew with.
    */
   appendTranscript(
     tokenHash: string,
     rows: readonly TranscriptRow[],
-    cutBehind?: string,
+    manner?: AppendManner,
   ): Promise<{ readonly leaf: string | null }>;
   /** Rows the current owner may continue from, in order, in pages. Errors: `transcript_corrupt`. */
   loadTranscript(tokenHash: string): AsyncIterable<readonly TranscriptRow[]>;

@@ -13,12 +13,13 @@ import {
   OutcomesResponseSchema,
   RecordService,
   type AppendRequest,
+  type Compaction as WireCompaction,
   type Entry,
   type LoadResponse,
   type OutcomesRequest,
   type OutcomesResponse,
 } from "@signalbox/contract/worker-protocol";
-import type { Digest, GateRecord, Log, TranscriptRow } from "@signalbox/core";
+import type { Compaction, Digest, GateRecord, Log, TranscriptRow } from "@signalbox/core";
 import { toConnectError } from "../gates/connect-error.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
 
@@ -48,13 +49,21 @@ export function recordRoutes(options: RecordGateOptions): (router: ConnectRouter
 
 async function append({ record, digest }: RecordGateOptions, request: AppendRequest, context: HandlerContext) {
   const tokenHash = tokenHashOf(context, digest);
-  const { entries, cutBehind } = request;
-  const { leaf } =
-    cutBehind === ""
-      ? await record.appendTranscript(tokenHash, readRows(entries))
-      : // To cut and add nothing is a repair as well.
-        await record.appendTranscript(tokenHash, entries.length === 0 ? [] : readRows(entries), cutBehind);
+  const { entries, cutBehind, compaction } = request;
+  // To cut and add nothing is a repair as well.
+  const rows = cutBehind !== "" && entries.length === 0 ? [] : readRows(entries);
+  const { leaf } = await record.appendTranscript(tokenHash, rows, {
+    ...(cutBehind === "" ? {} : { cutBehind }),
+    ...(compaction === undefined ? {} : { compaction: readCompaction(compaction) }),
+  });
   return { leaf: leaf ?? "" };
+}
+
+function readCompaction({ entryId, keptEntryIds }: WireCompaction): Compaction {
+  if (keptEntryIds.length > ENTRIES_MAX || ![entryId, ...keptEntryIds].every((id) => id !== "" && isName(id))) {
+    throw new PlatformError("invalid_request", `A compaction keeps at most ${ENTRIES_MAX} entries, each by its id.`);
+  }
+  return { entryId, keptEntryIds };
 }
 
 async function* load(options: RecordGateOptions, context: HandlerContext): AsyncGenerator<LoadResponse> {

@@ -6,6 +6,7 @@ import {
   type ModelIntent,
   type ModelSettlement,
   type SlotView,
+  type Compaction,
   type TranscriptRow,
 } from "@signalbox/core";
 import { writeAudit } from "./audit.ts";
@@ -51,10 +52,12 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
     cancelledRuns: async (runIds, forMs = 0) =>
       db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId, forMs))),
-    appendTranscript: async (tokenHash, rows, behind) =>
+    appendTranscript: async (tokenHash, rows, { cutBehind: behind, compaction } = {}) =>
       db.transaction("append_transcript", facts(tokenHash, false), () => {
         if (behind !== undefined) cutTail(db, tokenHash, behind);
-        return appendTranscript(db, tokenHash, rows);
+        const appended = appendTranscript(db, tokenHash, rows);
+        if (compaction !== undefined) beginAnew(db, tokenHash, compaction);
+        return appended;
       }),
     callOutcomes: async (tokenHash, toolUseIds) =>
       db.transaction("call_outcomes", facts(tokenHash, false), () => callOutcomes(db, tokenHash, toolUseIds)),
@@ -147,12 +150,23 @@ function appendTranscript(
       conversationId,
       generation,
       position: (all.at(-1)?.position ?? 0) + 1,
+      keptEntryIds: null,
       cut: false,
     };
     db.entries.set(entryKey(entry), entry);
   }
   const own = visibleEntries(db, conversationId, generation).findLast((entry) => entry.stream === "");
   return { leaf: own?.entryId ?? null };
+}
+
+function beginAnew(db: MemoryDatabase, tokenHash: string, { entryId, keptEntryIds }: Compaction): void {
+  const { run, generation } = boundSlot(db, tokenHash);
+  const { leafPosition } = db.conversations.must(run.conversationId);
+  const [entry] = visibleEntries(db, run.conversationId, generation).filter(
+    (each) => each.position > leafPosition && each.stream === "" && each.entryId === entryId,
+  );
+  if (entry === undefined) throw new PlatformError("transcript_corrupt");
+  db.entries.update(entryKey(entry), { keptEntryIds });
 }
 
 function cutTail(db: MemoryDatabase, tokenHash: string, behind: string): void {

@@ -199,6 +199,8 @@ export interface EntryRow {
   readonly entryId: string;
   readonly kind: "item" | "state";
   readonly body: Uint8Array;
+  /** Set on an entry the engine began anew with: what it still reads of the turns before. */
+  readonly keptEntryIds: readonly string[] | null;
   /** Gone: the database has no such row any more. */
   readonly cut: boolean;
 }

@@ -41,8 +41,21 @@ export function sealedLeaf(db: MemoryDatabase, run: RunRow): Pick<Seal, "leaf" |
   const last = own.findLast((entry) => entry.stream === "");
   const leaf = last?.entryId ?? db.conversations.must(run.conversationId).leaf;
   const startsOver = run.conclusion?.rung === "rebuilt" || leafIsForeign(db, run);
-  const kept = startsOver && last !== undefined ? own : entries;
+  const isKept = survivor(own, db.conversations.must(run.conversationId).leafPosition);
+  const kept = startsOver && last !== undefined ? own : entries.filter(isKept);
   return { leaf, digest: leaf === null ? null : chainDigest(kept) };
+}
+
+/** Of what is read, what a turn with these entries leaves: all, unless the engine began anew in it. */
+function survivor(own: readonly EntryRow[], leafPosition: number): (entry: EntryRow) => boolean {
+  const kept = own.findLast((entry) => entry.position > leafPosition && entry.keptEntryIds !== null)?.keptEntryIds;
+  return (entry) =>
+    kept === undefined ||
+    kept === null ||
+    entry.position > leafPosition ||
+    entry.stream !== "" ||
+    entry.kind !== "item" ||
+    kept.includes(entry.entryId);
 }
 
 export function settleTranscript(
@@ -56,11 +69,15 @@ export function settleTranscript(
   const generation = run.conclusion?.generation ?? -1;
   const entries = db.entries.where((entry) => entry.conversationId === conversationId && !entry.cut);
   const startsOver = rung === "rebuilt" || leafIsForeign(db, run);
+  const survives = survivor(
+    entries.filter((entry) => entry.generation === generation),
+    conversation.leafPosition,
+  );
   const keeps = (entry: EntryRow): boolean => {
     const below = entry.position <= conversation.leafPosition;
     if (continuity === "broken") return false;
     if (continuity === "kept") return below;
-    return entry.generation === generation || (below && !startsOver);
+    return entry.generation === generation ? survives(entry) : below && !startsOver && survives(entry);
   };
   for (const entry of entries) if (!keeps(entry)) db.entries.update(entryKey(entry), { cut: true });
   if (continuity === "kept") return;

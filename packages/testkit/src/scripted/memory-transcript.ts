@@ -3,7 +3,7 @@
  * sees what was finalized and what it wrote itself, finalization moves the leaf and cuts what others left behind.
  */
 import { PlatformError } from "@signalbox/contract";
-import type { TranscriptEntry, TranscriptLog } from "@signalbox/worker";
+import type { Compaction, TranscriptEntry, TranscriptLog } from "@signalbox/worker";
 
 interface Row {
   generation: number;
@@ -20,6 +20,8 @@ export class MemoryTranscript {
   #generation = 1;
   #leaf: string | null = null;
   #appendCount = 0;
+  /** The last one that was appended; it counts once its turn is finished. */
+  #compaction: Compaction | null = null;
 
   get generation(): number {
     return this.#generation;
@@ -73,7 +75,14 @@ export class MemoryTranscript {
     for (const { entry } of kept) {
       if (entry.kind === "state") newestState.set(entry.stream, entry.entryId);
     }
+    const isLeftBehind = ({ finalized, entry }: Row): boolean =>
+      finalized &&
+      entry.kind === "item" &&
+      entry.stream === "" &&
+      own.some((row) => row.entry.entryId === this.#compaction?.entryId) &&
+      this.#compaction?.keptEntryIds.includes(entry.entryId) === false;
     this.#rows = kept
+      .filter((row) => !isLeftBehind(row))
       .filter(({ entry }) => entry.kind === "item" || newestState.get(entry.stream) === entry.entryId)
       .map((row) => ({ ...row, finalized: true }));
     this.#leaf = own.findLast(({ entry }) => entry.stream === "")?.entry.entryId ?? this.#leaf;
@@ -82,7 +91,7 @@ export class MemoryTranscript {
   /** The record gate as the owner of `generation` sees it, by default the present one. */
   log(generation: number = this.#generation): TranscriptLog {
     return {
-      append: async (entries) => this.append(entries, generation),
+      append: async (entries, compaction) => this.append(entries, generation, compaction),
       replaceTail: async (behind, entries) => {
         this.#demand(generation);
         const place = this.#rows.findIndex(({ entry }) => entry.stream === "" && entry.entryId === behind);
@@ -109,8 +118,9 @@ export class MemoryTranscript {
     this.#rows = entries.map((entry) => ({ generation: this.#generation, entry, finalized: true }));
   }
 
-  append(entries: readonly TranscriptEntry[], generation: number): void {
+  append(entries: readonly TranscriptEntry[], generation: number, compaction?: Compaction): void {
     this.#demand(generation);
+    if (compaction !== undefined) this.#compaction = compaction;
     const known = new Set(this.#rows.map(({ entry }) => `${entry.stream} ${entry.entryId}`));
     const fresh = entries.filter((entry) => !known.has(`${entry.stream} ${entry.entryId}`));
     this.#rows = [...this.#rows, ...fresh.map((entry) => ({ generation, entry, finalized: false }))];

@@ -103,8 +103,8 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
     cancelledRuns: (runIds, forMs) => call("cancelled_runs", () => near.cancelledRuns(runIds, forMs)),
-    appendTranscript: (tokenHash, rows, cutBehind) =>
-      call("append_transcript", () => near.appendTranscript(tokenHash, rows, cutBehind)),
+    appendTranscript: (tokenHash, rows, manner) =>
+      call("append_transcript", () => near.appendTranscript(tokenHash, rows, manner)),
     callOutcomes: (tokenHash, toolUseIds) => call("call_outcomes", () => near.callOutcomes(tokenHash, toolUseIds)),
     async *loadTranscript(tokenHash) {
       yield* await call("load_transcript", () => collect(near.loadTranscript(tokenHash)));

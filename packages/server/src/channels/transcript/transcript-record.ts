@@ -5,6 +5,7 @@ import type { CallOutcome, GateRecord, TranscriptRow } from "@signalbox/core";
 import { askRecord, readRows, type Queryable } from "../../store/record-call.ts";
 import {
   APPEND_BEHIND,
+  APPEND_COMPACTED,
   APPEND_TRANSCRIPT,
   CALL_OUTCOMES,
   LOAD_TRANSCRIPT,
@@ -18,13 +19,18 @@ const PAGE_BYTES = 1024 * 1024;
 /** `database` connects as `signalbox_run`. */
 export function createTranscriptRecord(database: Queryable): TranscriptRecord {
   return {
-    appendTranscript: (tokenHash, rows, cutBehind) => {
+    appendTranscript: (tokenHash, rows, { cutBehind, compaction } = {}) => {
       const columns = [
         rows.map((row) => row.kind),
         rows.map((row) => row.entryId),
         rows.map((row) => row.stream),
         rows.map((row) => row.body),
       ] as const;
+      if (compaction !== undefined) {
+        const { entryId, keptEntryIds } = compaction;
+        const values = [tokenHash, cutBehind ?? null, entryId, keptEntryIds, ...columns];
+        return askRecord<Appended>(database, APPEND_COMPACTED, values);
+      }
       return cutBehind === undefined
         ? askRecord<Appended>(database, APPEND_TRANSCRIPT, [tokenHash, ...columns])
         : askRecord<Appended>(database, APPEND_BEHIND, [tokenHash, cutBehind, ...columns]);

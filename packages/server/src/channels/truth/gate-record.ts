@@ -56,7 +56,7 @@ export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecor
     suspend: (held) => suspendHeld(parts, held),
     cancelledRuns: async (runIds, forMs = 0) =>
       (await readRows<{ readonly id: RunId }>(parts.database, CANCELLED_RUNS, [runIds, forMs])).map(({ id }) => id),
-    appendTranscript: (tokenHash, rows, cutBehind) => parts.transcript.appendTranscript(tokenHash, rows, cutBehind),
+    appendTranscript: (tokenHash, rows, manner) => parts.transcript.appendTranscript(tokenHash, rows, manner),
     loadTranscript: (tokenHash) => parts.transcript.loadTranscript(tokenHash),
     callOutcomes: (tokenHash, toolUseIds) => parts.transcript.callOutcomes(tokenHash, toolUseIds),
   };

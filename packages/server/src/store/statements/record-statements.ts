@@ -45,6 +45,7 @@ export const TIDY_GATEWAY_CALLS = call("tidy_gateway_calls", 2);
 
 export const APPEND_TRANSCRIPT = call("append_transcript", 5);
 export const APPEND_BEHIND = call("append_behind", 6);
+export const APPEND_COMPACTED = call("append_compacted", 8);
 export const CALL_OUTCOMES = call("call_outcomes", 2);
 export const TRANSCRIPT_HEAD = call("transcript_head", 1);
 
