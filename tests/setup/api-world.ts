@@ -11,7 +11,15 @@ import {
   type Problem,
   type RuntimeInfo,
 } from "@signalbox/contract";
-import { callVerdict, createAdmission, LIMITS, type LiveSubscription, type Log, type Ownership } from "@signalbox/core";
+import {
+  callVerdict,
+  createAdmission,
+  LIMITS,
+  type CallVerdict,
+  type LiveSubscription,
+  type Log,
+  type Ownership,
+} from "@signalbox/core";
 import { signActor } from "@signalbox/client";
 import type { FastifyInstance } from "fastify";
 import pg from "pg";
@@ -197,16 +205,18 @@ export class ApiWorld implements AsyncDisposable {
   }
 
   /** The run's model proposes a payment that somebody is asked about; nobody has decided yet. */
-  async askAboutPayment(conversationId: string): Promise<{ readonly approval: string; readonly toolCall: string }> {
+  async askAboutPayment(
+    conversationId: string,
+    { suspend = true, asked = {} }: { readonly suspend?: boolean; readonly asked?: Partial<CallVerdict> } = {},
+  ): Promise<{ readonly approval: string; readonly toolCall: string }> {
     const ownership = await this.claim(conversationId);
-    const process = this.#process ?? 0;
-    const { gates } = this.record;
+    const [process, { gates }] = [this.#process ?? 0, this.record];
     const tokenHash = randomBytes(32).toString("hex");
     await ownership.bindSlot({ tokenHash, workerId: "worker" });
     const modelCallId = newId("modelCall");
     const call = { tokenHash, modelCallId, process, wire: "anthropic", requestedModel: "sim/quote" } as const;
     await gates.openModelCall({ ...call, requestBytes: 1, rules: [] });
-    const verdict = callVerdict({ verdict: "ask", reason: "It cannot be taken back.", rules: ["r1"] });
+    const verdict = callVerdict({ verdict: "ask", reason: "It cannot be taken back.", rules: ["r1"], ...asked });
     const toolCallId = newId("toolCall");
     const proposal = {
       toolCallId,
@@ -224,11 +234,10 @@ export class ApiWorld implements AsyncDisposable {
     const nothingSpent = { servedModel: "sim", usage: NO_USAGE, costMicros: 0, priceVersion: "sim" };
     const settlement = { ...nothingSpent, modelCallId, stopReason: "tool_use", errorCode: null };
     await gates.settleModelCall({ ...settlement, state: "succeeded", proposals: [proposal] });
-    const { toolUseId, name, argumentsDigest } = proposal;
     const refused = await gates
-      .openToolCall({ tokenHash, process, toolUseId, name, argumentsDigest, policyVersion: null })
+      .openToolCall({ ...proposal, tokenHash, process, policyVersion: null })
       .catch((thrown: unknown) => asPlatformError(thrown).extra.holdId);
-    await ownership.suspend();
+    if (suspend) await ownership.suspend();
     return { approval: String(refused), toolCall: toolCallId };
   }
 

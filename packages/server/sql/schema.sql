@@ -2043,6 +2043,12 @@ begin
   elsif v_hold.state = 'open' and v_hold.expires_at <= signalbox.clock() then
     v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
     return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
+  elsif v_hold.state = 'open' and exists (
+    select from signalbox.ownership o where o.conversation_id = v_hold.conversation_id and o.cancel_at is not null)
+  then
+    -- Nothing of a run that is to end is made any more, whatever somebody says to it.
+    v_hold := signalbox.close_hold(p_hold, 'withdrawn', null, null, null);
+    return signalbox.hold_changed(v_hold, 'withdrawn', false);
   elsif v_hold.state <> 'open' then
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
@@ -2902,7 +2908,8 @@ begin
     'tool', v_call.tool, 'title', v_call.title, 'effect', v_call.effect, 'argumentsJson', v_arguments);
   if v_kind = 'input' then
     v_subject := v_subject || jsonb_strip_nulls(jsonb_build_object(
-      'question', v_arguments::jsonb -> 'question', 'choices', v_arguments::jsonb -> 'choices'));
+      'question', v_arguments::jsonb -> 'question', 'choices', v_arguments::jsonb -> 'choices',
+      'schema', v_arguments::jsonb -> 'schema'));
   end if;
   perform signalbox.put_hold(p_run, v_hold, v_kind, v_subject, null, signalbox.client_patience(p_run, v_call.name));
   return json_build_object('code', 'run_suspended', 'holdId', v_hold, 'conversationId', p_run.conversation_id,
@@ -3372,7 +3379,8 @@ begin
     when p_hold.decision = 'reject'
       then 'The client refused this' || coalesce(': ' || v_words, '.') || ' (client_tool_refused)'
     when p_hold.kind = 'client_tool' then coalesce(p_hold.response ->> 'content', v_words, '')
-    else coalesce(v_words, '') end;
+    when jsonb_typeof(p_hold.response) = 'string' then p_hold.response #>> '{}'
+    else coalesce(p_hold.response::text, '') end;
   v_failed := v_why is not null
     or (p_hold.kind = 'client_tool' and coalesce(p_hold.response -> 'isError' = 'true'::jsonb, false));
   update signalbox.tool_call

@@ -244,6 +244,19 @@ export function approvalsSuite(bench: () => RecordBench): void {
     expect(await codeOf(openTool(process, started.tokenHash, call))).toBe("run_suspended");
   });
 
+  it("nobody approves what a run asked that is to end, although its owner has not ended it yet", async () => {
+    const process = await bench().shared();
+    const started = await start(bench(), process);
+    const call = pay(17);
+    await propose(process, started.tokenHash, [call]);
+    await codeOf(openTool(process, started.tokenHash, call));
+    await process.admission.requestCancel({ tenantId: "default", runId: started.runId, actor: ACTOR });
+    const [hold] = await asked(bench(), started);
+    expect(await codeOf(process.decide(decision(hold!, "approve")))).toBe("hold_closed");
+    expect(await bench().auditActions(started.place)).toContain("hold_withdrawn");
+    expect(await codeOf(process.decide(decision(hold!, "approve")))).toBe("hold_closed");
+  });
+
   it("with the run ends what was asked for it", async () => {
     const process = await bench().shared();
     const started = await start(bench(), process);

@@ -148,7 +148,7 @@ describe("two decisions at the same time, on two API processes", () => {
     expect(late.body).toMatchObject({ outcome: "already_decided", hold: { decision: "respond", response: 1 } });
     const open = await waiting();
     await world.ask(`/v1/runs/${open.run}/cancel`, { key, method: "POST" });
-    const refused = await decide(beside, open.hold, { decision: "respond" });
+    const refused = await decide(beside, open.hold, { decision: "respond", response: 1 });
     expect([refused.status, refused.body.code]).toEqual([409, "hold_closed"]);
     expect(await hold(open.hold)).toMatchObject({ state: "withdrawn" });
   });
@@ -157,7 +157,7 @@ describe("two decisions at the same time, on two API processes", () => {
     for (let time = 0; time < 5; time += 1) {
       const { run: id, hold: holdId, conversation } = await waiting();
       const [decision, cancel] = await Promise.all([
-        decide(world, holdId, { decision: "respond" }),
+        decide(world, holdId, { decision: "respond", response: 1 }),
         beside.ask<Run>(`/v1/runs/${id}/cancel`, { key, method: "POST" }),
       ]);
       expect(cancel.status).toBe(200);

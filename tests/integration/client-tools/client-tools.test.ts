@@ -137,6 +137,41 @@ describe.each(RUNTIMES)("%s", (runtime) => {
   }, 180_000);
 });
 
+test("an answer fits the schema that the question came with, and the model reads it whole", async () => {
+  const scene = await setScene("langgraph");
+  const { holds } = scene.stage.client;
+  const schema = {
+    type: "object",
+    properties: { reason: { type: "string" }, count: { type: "integer" } },
+    required: ["count"],
+  };
+  const run = await scene.conversation.send(askFor("langgraph", "ask_user", { question: "How many?", schema }));
+  const hold = await holdOf(scene, run, "input");
+  await expect(
+    holds.decide(hold.id, { decision: "respond", response: { reason: "spare ones", count: "three" } }),
+  ).rejects.toMatchObject({ code: "invalid_request", problem: { errors: [{ pointer: "/response/count" }] } });
+  await expect(holds.decide(hold.id, { decision: "respond" })).rejects.toMatchObject({ code: "invalid_request" });
+  await holds.decide(hold.id, { decision: "respond", response: { reason: "spare ones", count: 3 } });
+  expect(await run.result()).toMatchObject({ outcome: "completed" });
+  const [row] = await rowsOf<{ result: string }>(scene.stage, "select result from signalbox.tool_call");
+  // It was written by the platform as MCP has it.
+  const { content } = JSON.parse(row?.result ?? "") as { readonly content: readonly { readonly text: string }[] };
+  expect(JSON.parse(content[0]?.text ?? "")).toEqual({ reason: "spare ones", count: 3 });
+}, 180_000);
+
+test("what a client says of a call by its hold has the form of a result", async () => {
+  const scene = await setScene("langgraph");
+  const run = await scene.conversation.send(askFor("langgraph", "open_app", { page: "orders" }));
+  const { id } = await holdOf(scene, run, "client_tool");
+  const { holds } = scene.stage.client;
+  for (const response of [undefined, "open", { text: "open" }, { content: "open", ok: true }]) {
+    await expect(holds.decide(id, { decision: "respond", response })).rejects.toMatchObject({ fault: "caller" });
+  }
+  await holds.decide(id, { decision: "respond", response: { content: "orders is open" } });
+  expect(await run.result()).toMatchObject({ outcome: "completed" });
+  expect(toldModel(scene)).toContain("orders is open");
+}, 180_000);
+
 test("a call that its run does not live to see answered is taken back, and readers hear of it", async () => {
   const scene = await setScene("langgraph");
   const run = await scene.conversation.send(askFor("langgraph", "open_app", { page: "orders" }));

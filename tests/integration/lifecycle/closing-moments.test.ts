@@ -87,7 +87,10 @@ it.each(["interrupt", "rollback"] as const)("a run that waits for a hold is ende
   expect(second).toMatchObject({ accepted: "started", run: { status: "running" } });
   const status = whenBusy === "interrupt" ? "cancelled" : "rolled_back";
   expect(await talk.run(first.run.id)).toMatchObject({ status, reason: "superseded", waitingFor: [] });
-  const late = await world.ask(`/v1/holds/${holdId}/decision`, { key: talk.key, body: { decision: "respond" } });
+  const late = await world.ask(`/v1/holds/${holdId}/decision`, {
+    key: talk.key,
+    body: { decision: "respond", response: 1 },
+  });
   expect([late.status, late.body.code]).toEqual([409, "hold_closed"]);
   const history = await talk.history(conversation);
   expect(history.map(({ content, struck }) => [content, struck])).toEqual([

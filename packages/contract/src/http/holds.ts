@@ -47,7 +47,10 @@ export type Decision = (typeof DECISIONS)[number];
 export const decisionSchema = z
   .strictObject({
     decision: z.enum(DECISIONS),
-    /** What the run gets to read, such as an answer or a reason. At most 64 KiB as JSON. */
+    /**
+     * What the verb brings along: for `reject` `{reason}` or nothing, for `edit` `{arguments}`, for `respond` the answer (of
+     * a call that a client carries out `{content, isError}`, of an approval a text). At most 64 KiB as JSON.
+     */
     response: z.unknown().optional(),
     /** Digest of what the decider was shown. Needed when the hold has one. */
     digest: z.string().max(200).optional(),

@@ -36,3 +36,12 @@ it("takes an answer in anybody's words, unless there are choices", () => {
   );
   expect(refusedAnswer({ question: "Which?", choices: ["red", "blue"] }, undefined)).not.toBeNull();
 });
+
+it("of a question of its own demands words, unless a schema says what an answer is", () => {
+  const asked = { tool: "ask_user", question: "How many?" };
+  expect(refusedAnswer(asked, "three")).toBeNull();
+  for (const none of [undefined, null, "", "  ", 3, { text: "three" }, "x".repeat(40_001)]) {
+    expect(refusedAnswer(asked, none)).not.toBeNull();
+  }
+  expect(refusedAnswer({ ...asked, schema: { type: "integer" } }, 3)).toBeNull();
+});

@@ -2,6 +2,7 @@
 import { canonicalJson, CLIENT_SERVER, type ClientTool, type SnapshotTool } from "@signalbox/contract";
 
 const ASK_USER_PATIENCE_MS = 7 * 24 * 3_600_000;
+const ANSWER_CHARS_MAX = 40_000;
 
 /** What `askUser` gives an agent. */
 const ASK_USER: ClientTool = {
@@ -18,6 +19,10 @@ const ASK_USER: ClientTool = {
         minItems: 2,
         maxItems: 20,
         description: "Answers to choose from. Left out, the person answers in their own words.",
+      },
+      schema: {
+        type: "object",
+        description: "JSON Schema that the answer must fit, for more than a text. Left out, the answer is a text.",
       },
     },
     required: ["question"],
@@ -50,9 +55,14 @@ export function clientSnapshotTools(
   }));
 }
 
-/** Why a question is not answered so, or `null`. */
+/** Why a question is not answered so, or `null`. An answer that is to fit a schema is checked by whoever reads schemas. */
 export function refusedAnswer(subject: Readonly<Record<string, unknown>>, response: unknown): string | null {
-  const { choices } = subject;
-  if (!Array.isArray(choices) || choices.length === 0 || choices.includes(response)) return null;
-  return `The answer must be one of the choices: ${choices.map((choice) => JSON.stringify(choice)).join(", ")}.`;
+  const { choices, tool, schema } = subject;
+  if (Array.isArray(choices) && choices.length > 0) {
+    if (choices.includes(response)) return null;
+    return `must be one of the choices: ${choices.map((choice) => JSON.stringify(choice)).join(", ")}`;
+  }
+  if (tool !== ASK_USER.name || schema !== undefined) return null;
+  if (typeof response !== "string" || response.trim() === "") return "must be a text that answers the question";
+  return response.length > ANSWER_CHARS_MAX ? `must have at most ${ANSWER_CHARS_MAX} characters` : null;
 }

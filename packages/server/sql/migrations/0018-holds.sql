@@ -250,6 +250,12 @@ begin
   elsif v_hold.state = 'open' and v_hold.expires_at <= signalbox.clock() then
     v_hold := signalbox.close_hold(p_hold, 'expired', null, null, null);
     return signalbox.hold_changed(v_hold, 'expired', signalbox.wake_run(v_hold.run_id));
+  elsif v_hold.state = 'open' and exists (
+    select from signalbox.ownership o where o.conversation_id = v_hold.conversation_id and o.cancel_at is not null)
+  then
+    -- Nothing of a run that is to end is made any more, whatever somebody says to it.
+    v_hold := signalbox.close_hold(p_hold, 'withdrawn', null, null, null);
+    return signalbox.hold_changed(v_hold, 'withdrawn', false);
   elsif v_hold.state <> 'open' then
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then

@@ -45,7 +45,8 @@ begin
     'tool', v_call.tool, 'title', v_call.title, 'effect', v_call.effect, 'argumentsJson', v_arguments);
   if v_kind = 'input' then
     v_subject := v_subject || jsonb_strip_nulls(jsonb_build_object(
-      'question', v_arguments::jsonb -> 'question', 'choices', v_arguments::jsonb -> 'choices'));
+      'question', v_arguments::jsonb -> 'question', 'choices', v_arguments::jsonb -> 'choices',
+      'schema', v_arguments::jsonb -> 'schema'));
   end if;
   perform signalbox.put_hold(p_run, v_hold, v_kind, v_subject, null, signalbox.client_patience(p_run, v_call.name));
   return json_build_object('code', 'run_suspended', 'holdId', v_hold, 'conversationId', p_run.conversation_id,
@@ -80,7 +81,8 @@ begin
     when p_hold.decision = 'reject'
       then 'The client refused this' || coalesce(': ' || v_words, '.') || ' (client_tool_refused)'
     when p_hold.kind = 'client_tool' then coalesce(p_hold.response ->> 'content', v_words, '')
-    else coalesce(v_words, '') end;
+    when jsonb_typeof(p_hold.response) = 'string' then p_hold.response #>> '{}'
+    else coalesce(p_hold.response::text, '') end;
   v_failed := v_why is not null
     or (p_hold.kind = 'client_tool' and coalesce(p_hold.response -> 'isError' = 'true'::jsonb, false));
   update signalbox.tool_call

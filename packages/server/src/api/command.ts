@@ -3,7 +3,7 @@
  * what was answered once is answered again, and a request that died half way left nothing. What is refused is not kept.
  */
 import type { AdmissionFlow, OperatorFlow } from "@signalbox/core";
-import type { Hold } from "@signalbox/contract";
+import type { FieldError, Hold } from "@signalbox/contract";
 import type { z } from "zod";
 import type { ApiRecord, Once, Recorded, Scope } from "./api-record.ts";
 import { postKey, replay } from "./idempotency.ts";
@@ -26,6 +26,8 @@ export interface CommandDesk
    * them. Errors: `tool_arguments_invalid`, `invalid_request` when there are none.
    */
   editOf(scope: Scope, hold: Hold, given: unknown): Promise<unknown>;
+  /** Why this is no answer to what somebody is asked; empty when it is one. */
+  answerProblems(hold: Hold, response: unknown): readonly FieldError[];
   readonly webhooks: WebhookDesk;
 }
 

@@ -71,6 +71,36 @@ describe("a body", () => {
     expect(failure(() => parse("[".repeat(500_000) + "]".repeat(500_000))).code).toBe("invalid_request");
   });
 
+  it.each([
+    ['{"a":1,"a":1}', "/a"],
+    ['{"a":1,"\\u0061":2}', "/a"],
+    ['[0,{"b/c":{"x":[],"y":{},"x":"}"}}]', "/1/b~1c/x"],
+    ['{"a":{"deep":1},"a":{"deep":1}, "\\"":":"}', "/a"],
+    ['{"\\u0000":1,"\\ufffd":2}', "/\ufffd"],
+    ['{ "n" : [ 9007199254740993 ] }', "/n/0"],
+    ['{"n":-12345678901234567890}', "/n"],
+    ['{"n":9007199254740993.0}', "/n"],
+    ['{"n":1e400}', "/n"],
+    ["9007199254740993", ""],
+  ])("that would be read as something else is refused where it stands: %s", (text, pointer) => {
+    const error = failure(() => parse(text));
+    expect([error.code, error.fields.map((each) => each.pointer)]).toEqual(["invalid_request", [pointer]]);
+  });
+
+  it.each([
+    '{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}',
+    '{"a":"9007199254740993 and 1e400, {\\"a\\":1,\\"a\\":2}"}',
+    "[9007199254740991,-9007199254740991,9007199254740992,1e20,100000000000000000000,0.12345678901234567890,1E-400,-0]",
+    `{"long":"${'x\\"'.repeat(100_000)}","e":1e2}`,
+  ])("is read where nothing of it is lost: %.60s", (text) => {
+    expect(parse(text)).toEqual(JSON.parse(text));
+  });
+
+  it("with many faults tells some of them", () => {
+    const error = failure(() => parse(`[${"1e999,".repeat(1_000)}1]`));
+    expect(error.fields).toHaveLength(16);
+  });
+
   it("with a key named __proto__ is refused where it stands, and others like it are ordinary", () => {
     const error = failure(() => parse('{"a/b":[{"__proto__":{"admin":true}}]}'));
     expect(error.code).toBe("field_unknown");

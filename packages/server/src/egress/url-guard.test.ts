@@ -59,6 +59,8 @@ const REFUSED: readonly (readonly [form: string, url: string, why: RegExp])[] = 
   ["documentation", "https://203.0.113.9/", /reserved/],
   ["benchmarks", "https://198.18.0.1/", /reserved/],
   ["6to4 relays", "https://192.88.99.1/", /reserved/],
+  ["a database", "https://example.com:5432/", /5432 is not one of the web/],
+  ["a cache", "https://example.com:6379/", /6379 is not one of the web/],
   ["IPv6 loopback", "https://[::1]/", /loopback/],
   ["IPv6 loopback in full", "https://[0:0:0:0:0:0:0:1]/", /loopback/],
   ["IPv6 unspecified", "https://[::]/", /unspecified/],

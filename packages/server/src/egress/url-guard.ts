@@ -13,9 +13,13 @@ const URL_CHARS_MAX = 2_048;
 const AMBIGUOUS = /[\u0000-\u0020\u007f\\]/;
 const WEB_PORTS = [80, 443];
 const UNPRIVILEGED_PORT = 1_024;
-/** Ports that browsers refuse, above the privileged ones: what listens there may take a request for its own commands. */
+/**
+ * Above the privileged ones: ports that browsers refuse, and those of databases, caches and brokers. What listens there
+ * may take a request for its own commands, and is never where a webhook goes.
+ */
 const OTHER_PROTOCOLS = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+  1433, 1521, 2375, 2376, 2379, 2380, 3306, 3389, 4222, 5432, 5433, 5672, 5900, 6379, 6432, 9042, 9092, 11211, 27017,
 ]);
 
 export interface CheckedUrl {

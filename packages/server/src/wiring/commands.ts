@@ -13,6 +13,7 @@ import { recordOnce } from "../store/queries/once.ts";
 import { RunQueries } from "../store/queries/run-queries.ts";
 import type { Queryable } from "../store/record-call.ts";
 import { within, type Tenants } from "../store/tenant-database.ts";
+import { answerProblems } from "./answer-problems.ts";
 import { runOf } from "./api-shapes.ts";
 import { createOperatorView } from "./operator-view.ts";
 import { editOf } from "./edited-call.ts";
@@ -85,6 +86,7 @@ function deskAt({ requests, tenants, record, live, webhooks }: Place): CommandDe
     standing: (scope, id) => view.stop(scope, id),
     stops: (scope, query) => view.stops(scope, query),
     toolCall: (scope, id) => view.toolCall(scope, id),
+    answerProblems,
     editOf: (scope, hold, given) => editOf({ tenants, runs }, { scope, hold, given }),
     cancel: createCancel({ record: createCancelRecord({ database: requests, live }), live }),
     webhooks: createWebhookDesk({ ...webhooks, tenants }),

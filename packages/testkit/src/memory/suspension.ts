@@ -51,8 +51,8 @@ export function memoryHoldRecord(
       }),
     decide: async (command) => {
       const change = db.transaction("decide_hold", {}, () => decide(db, command));
-      // Not inside the transaction: that the hold expired stays.
-      if (change === "expired") throw new PlatformError("hold_closed");
+      // Not inside the transaction: that the hold is closed stays.
+      if (change === "too_late") throw new PlatformError("hold_closed");
       return change;
     },
   };
@@ -91,7 +91,7 @@ function wakeRun(db: MemoryDatabase, run: RunRow): boolean {
   return true;
 }
 
-function decide(db: MemoryDatabase, command: DecideCommand): HoldChange | "expired" {
+function decide(db: MemoryDatabase, command: DecideCommand): HoldChange | "too_late" {
   const hold = db.holds.get(command.holdId);
   if (hold === undefined) throw new PlatformError("not_found");
   const run = db.runs.must(hold.runId);
@@ -103,7 +103,11 @@ function decide(db: MemoryDatabase, command: DecideCommand): HoldChange | "expir
   if (hold.state !== "open") throw new PlatformError("hold_closed");
   if (isOverdue(db, hold)) {
     expire(db, hold);
-    return "expired";
+    return "too_late";
+  }
+  if (db.ownerships.must(run.conversationId).cancelAtMs !== null) {
+    closeHold(db, hold, { state: "withdrawn" });
+    return "too_late";
   }
   if (hold.digest !== null && hold.digest !== command.digest) {
     throw new PlatformError("approval_changed", undefined, { extra: { digest: hold.digest } });

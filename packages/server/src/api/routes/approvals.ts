@@ -17,6 +17,7 @@ import {
 import { z } from "zod";
 import { authorised } from "../caller.ts";
 import { command, type CommandDesk } from "../command.ts";
+import { broughtAlong } from "../decision-response.ts";
 import { route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -83,19 +84,29 @@ async function decide(desk: CommandDesk, call: RouteCall<DecideApproval, null>):
   const { decision, digest } = body;
   const holdId = approvalId(call.params.approval);
   const hold = onlyApproval(await desk.hold(caller.scope, holdId));
-  const response = decision === "edit" ? await desk.editOf(caller.scope, hold, body.arguments) : responseOf(body);
+  const response = await broughtAlong(desk, caller.scope, { hold, decision, response: givenFor(body) });
   const change = await desk.decide({ ...authorised(caller), holdId, kind: hold.kind, decision, response, digest });
   const approval = approvalOf(await desk.hold(caller.scope, holdId));
   return { status: 200, body: { outcome: change.kind === "already_decided" ? change.kind : "decided", approval } };
 }
 
-function responseOf({ decision, reason, response }: DecideApproval): unknown {
+/** Which field each verb brings along. What another verb would have read is refused, and not passed over. */
+const FIELD = { approve: null, reject: "reason", edit: "arguments", respond: "response" } as const;
+
+/** As the same decision is written at the address of its hold. */
+function givenFor(body: DecideApproval): unknown {
+  const { decision, reason, response } = body;
+  const field = FIELD[decision];
+  const stray = (["reason", "arguments", "response"] as const).find(
+    (each) => each !== field && body[each] !== undefined,
+  );
+  if (stray !== undefined) {
+    const fields = [{ pointer: `/${stray}`, detail: `is nothing that ${decision} brings along` }];
+    throw new PlatformError("invalid_request", `The decision ${decision} brings no ${stray} along.`, { fields });
+  }
   if (decision === "reject") return reason === undefined ? null : { reason };
-  if (decision !== "respond") return null;
-  if (response !== undefined) return response;
-  throw new PlatformError("invalid_request", "Say in `response` what the model is to read in place of a result.", {
-    fields: [{ pointer: "/response", detail: "is needed for the decision respond" }],
-  });
+  if (decision === "edit") return body.arguments === undefined ? null : { arguments: body.arguments };
+  return response ?? null;
 }
 
 function approvalId(text: string | undefined): HoldId {

@@ -12,10 +12,10 @@ import {
   type DecideHold,
   type HoldId,
 } from "@signalbox/contract";
-import { LIMITS, refusedAnswer } from "@signalbox/core";
 import { z } from "zod";
 import { authorised, demand } from "../caller.ts";
 import { command, type CommandDesk } from "../command.ts";
+import { broughtAlong } from "../decision-response.ts";
 import { route, type Answer, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -77,29 +77,16 @@ function decideHold(services: ApiServices): Route {
 
 async function decide(desk: CommandDesk, call: RouteCall<DecideHold, null>): Promise<Answer> {
   const { caller, body } = call;
-  const { decision, response, digest = null } = body;
+  const { decision, digest = null } = body;
   const id = holdId(call.params.hold);
   const asked = await desk.hold(caller.scope, id);
   const { kind } = asked;
-  const wrong = kind === "input" && decision === "respond" ? refusedAnswer(asked.subject, response) : null;
-  if (wrong !== null) {
-    throw new PlatformError("invalid_request", wrong, { fields: [{ pointer: "/response", detail: "is no choice" }] });
-  }
   if (kind === "newer_worker") demand(caller, "operate");
-  if (response !== undefined && Buffer.byteLength(JSON.stringify(response)) > LIMITS.decisionBytes) {
-    throw new PlatformError("payload_too_large", `A response has at most ${LIMITS.decisionBytes} bytes as JSON.`);
-  }
-  const isEdit = kind === "approval" && decision === "edit";
-  const brought = isEdit ? await desk.editOf(caller.scope, asked, membersOf(response).arguments) : response;
-  const change = await desk.decide({ ...authorised(caller), holdId: id, kind, decision, response: brought, digest });
+  const response = await broughtAlong(desk, caller.scope, { hold: asked, decision, response: body.response });
+  const change = await desk.decide({ ...authorised(caller), holdId: id, kind, decision, response, digest });
   const hold = await desk.hold(caller.scope, id);
   const outcome = change.kind === "already_decided" ? "already_decided" : "decided";
   return { status: 200, body: { outcome, hold } };
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  // Members of an object are looked at one by one.
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function tellResult(services: ApiServices): Route {

@@ -74,11 +74,12 @@ async function sendAndWait(
   wait: { readonly conversation: string; readonly waitSeconds: number },
 ): Promise<Answer> {
   using subscription = services.subscribe(wait.conversation);
+  // Before anything is waited for: a sender that leaves during the admission is not told of twice.
+  const gone = new AbortController();
+  call.reply.raw.once("close", () => gone.abort());
   const admission = await admit(services, wait.conversation, call);
   const { accepted, messageId, runId } = admission;
   const { scope } = call.caller;
-  const gone = new AbortController();
-  call.reply.raw.once("close", () => gone.abort());
   const ended = await awaitRun({
     subscription,
     hasEnded: async () => (await services.record.run(scope, runId)).finishedAt !== null,

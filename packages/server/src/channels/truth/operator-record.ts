@@ -34,11 +34,16 @@ interface Changed {
   readonly ready?: boolean;
 }
 
-/** Who decides too late learns it as a refusal, and the hold has expired all the same. */
-interface Expired {
-  readonly kind: "expired";
+/** Who decides too late learns it as a refusal, and the hold is closed all the same. */
+interface TooLate {
+  readonly kind: keyof typeof TOO_LATE;
   readonly ready: boolean;
 }
+
+const TOO_LATE = {
+  expired: "The hold has expired; nothing waits for it any more.",
+  withdrawn: "The run is to end, so the hold was withdrawn; nothing waits for it any more.",
+} as const;
 
 export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord {
   const { requests, live } = parts;
@@ -52,11 +57,11 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
       const { holdId, decision, response, digest } = command;
       const given = response === undefined ? null : jsonText(response);
       const values = [...scopeOf(command), holdId, actorText(command.actor), decision, given, digest];
-      const answer = await askRecord<Changed & (HoldChange | Expired)>(requests, DECIDE_HOLD, values);
+      const answer = await askRecord<Changed & (HoldChange | TooLate)>(requests, DECIDE_HOLD, values);
       ring(live, answer);
-      if (answer.kind === "expired") {
+      if (answer.kind === "expired" || answer.kind === "withdrawn") {
         if (answer.ready) live.ringSupervisors();
-        throw new PlatformError("hold_closed", "The hold has expired; nothing waits for it any more.");
+        throw new PlatformError("hold_closed", TOO_LATE[answer.kind]);
       }
       return { kind: answer.kind, ready: answer.ready };
     },
