@@ -83,6 +83,14 @@ describe("an SSE response", () => {
     }
   });
 
+  it("notices that its reader had gone before it began", async () => {
+    await using reading = await read();
+    reading.socket.destroy();
+    await expect.poll(() => reading.response.closed).toBe(true);
+    using stream = new SseResponse(reading.response, { headers: {} });
+    expect(stream.gone.aborted).toBe(true);
+  });
+
   it("notices that its reader has gone, and says nothing more", async () => {
     await using reading = await read();
     using stream = new SseResponse(reading.response, { headers: {} });

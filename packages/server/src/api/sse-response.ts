@@ -49,6 +49,8 @@ export class SseResponse implements Disposable {
     response.socket?.setNoDelay(true);
     this.#heartbeat = setTimeout(() => this.#beat(), HEARTBEAT_AFTER_MS);
     this.#write(`retry: ${RETRY_MS}\n\n`);
+    // Who left before anybody listened has left all the same.
+    if (response.closed) this.#leave();
   }
 
   /** Aborts when the reader has gone, or was cut off. */
