@@ -42,8 +42,8 @@ begin atomic
 end;
 
 -- What a run's calls are judged by besides themselves: what people wrote in its conversation and what tools answered
--- there, newest first until there is enough of it, and the calls of the run. With `p_as_of`, as it was when that call was
--- proposed.
+-- there, newest first until there is enough of it, and the calls of the run, with the arguments they were carried out
+-- with. With `p_as_of`, as it was when that call was proposed.
 create function signalbox.run_facts(p_run text, p_besides text[], p_sources boolean, p_history boolean, p_as_of text,
                                     p_limits json) returns json
 language plpgsql stable as $$
@@ -90,7 +90,8 @@ begin
     'history', case when p_history then (
       select coalesce(json_agg(json_build_object(
                'name', t.name, 'server', coalesce(t.server, ''), 'tool', coalesce(t.tool, ''), 'effect', t.effect,
-               'state', t.state, 'arguments', t.arguments::json, 'atMs', signalbox.unix_ms(t.proposed_at))
+               'state', t.state, 'arguments', coalesce(t.edited_arguments, t.arguments)::json,
+               'atMs', signalbox.unix_ms(t.proposed_at))
              order by t.proposed_at, t.ordinal), '[]')
       from (select * from signalbox.tool_call c
             where c.run_id = p_run and c.id <> all (p_besides) and (p_as_of is null or c.proposed_at < v_at

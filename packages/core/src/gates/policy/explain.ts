@@ -1,5 +1,13 @@
 /** Why a policy decides as it does about one call, and what would make it decide otherwise. */
-import type { EffectClass, PolicyCondition, PolicyRule, PolicyVerdict, ToolVerdict } from "@signalbox/contract";
+import {
+  APPROVE_MODES,
+  EFFECT_CLASSES,
+  type EffectClass,
+  type PolicyCondition,
+  type PolicyRule,
+  type PolicyVerdict,
+  type ToolVerdict,
+} from "@signalbox/contract";
 import { compilePolicy } from "./compile.ts";
 import { compileCondition } from "./condition.ts";
 import type { ToolDecision, ToolPolicy } from "./decision.ts";
@@ -118,24 +126,23 @@ function counterfactuals(asked: Asked, decision: ToolDecision): readonly Counter
   });
 }
 
+/** Of several rules that give the same verdict none can be missed: only one that stands alone is worth trying without. */
 function ruleVariations(asked: Asked, decision: ToolDecision): readonly Variation[] {
   const { document, id } = asked.policy;
-  return decision.rules
-    .filter((rule) => document.rules.some((each) => each.id === rule))
-    .map((rule) => {
-      const rules = document.rules.filter((each) => each.id !== rule);
-      return { ...asked, what: `without the rule ${rule}`, policy: compilePolicy({ ...document, rules }, id) };
-    });
+  const [alone, ...others] = decision.rules;
+  const rules = document.rules.filter((each) => each.id !== alone);
+  if (alone === undefined || others.length > 0 || rules.length === document.rules.length) return [];
+  return [{ ...asked, what: `without the rule ${alone}`, policy: compilePolicy({ ...document, rules }, id) }];
 }
 
 function callVariations(asked: Asked): readonly Variation[] {
   const { call } = asked;
-  const classes = (["read", "egress_read", "write", "irreversible"] as const).map((effect) => ({
+  const classes = EFFECT_CLASSES.map((effect) => ({
     ...asked,
     what: `if the tool were classified as ${effect}`,
     call: { ...call, isClassified: true, tool: { ...call.tool, effect } },
   }));
-  const modes = (["policy", "always", "never"] as const).map((approve) => ({
+  const modes = APPROVE_MODES.map((approve) => ({
     ...asked,
     what: `if the operator's word about asking were ${approve}`,
     call: { ...call, approve },
