@@ -7,7 +7,7 @@ export { createItemFold, type FoldedItem, type ItemFold } from "./events/fold.ts
 export { createPendingRows, type PartDelta, type PendingRows } from "./events/pending-rows.ts";
 export { createRevisionStamps, generationOf, type RevisionStamps } from "./events/revision.ts";
 export { judgeClientCall, type ClientCallFacts } from "./gates/client-call.ts";
-export { clientSnapshotTools, isClientTool, refusedAnswer } from "./gates/client-tools.ts";
+export { clientSnapshotTools, isClientTool, refusedAnswer, wordAbout } from "./gates/client-tools.ts";
 export { blocksRepetition, isRepeatable } from "./gates/effect.ts";
 export { judgeModelCall, judgeToolCall, wireToolName } from "./gates/judgement.ts";
 export {

@@ -3908,18 +3908,28 @@ CREATE OR REPLACE FUNCTION signalbox.prune_deliveries(p_age_ms bigint, p_limit i
  LANGUAGE plpgsql
 AS $function$
 declare
+  v_before timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
   v_count integer;
   v_done integer;
 begin
   delete from signalbox.webhook_delivery d where d.id in (
     select o.id from signalbox.webhook_delivery o
-    where o.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    where o.finished_at < v_before
     order by o.finished_at limit p_limit
     for update skip locked);
   get diagnostics v_done = row_count;
   delete from signalbox.webhook_delivery d where d.id in (
     select o.id from signalbox.webhook_delivery o
     where o.next_at is not null and not exists (select from signalbox.webhook w where w.id = o.webhook_id)
+    limit p_limit - v_done
+    for update skip locked);
+  get diagnostics v_count = row_count;
+  v_done := v_done + v_count;
+  update signalbox.webhook_delivery d
+  set state = 'failed', next_at = null, begun = false, finished_at = signalbox.clock()
+  where d.id in (
+    select o.id from signalbox.webhook_delivery o
+    where o.next_at < v_before
     limit p_limit - v_done
     for update skip locked);
   get diagnostics v_count = row_count;
@@ -4570,7 +4580,8 @@ begin
     'history', case when p_history then (
       select coalesce(json_agg(json_build_object(
                'name', t.name, 'server', coalesce(t.server, ''), 'tool', coalesce(t.tool, ''), 'effect', t.effect,
-               'state', t.state, 'arguments', t.arguments::json, 'atMs', signalbox.unix_ms(t.proposed_at))
+               'state', t.state, 'arguments', coalesce(t.edited_arguments, t.arguments)::json,
+               'atMs', signalbox.unix_ms(t.proposed_at))
              order by t.proposed_at, t.ordinal), '[]')
       from (select * from signalbox.tool_call c
             where c.run_id = p_run and c.id <> all (p_besides) and (p_as_of is null or c.proposed_at < v_at

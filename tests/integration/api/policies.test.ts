@@ -35,8 +35,8 @@ async function ask<Body>(policy: string, verb: string, body: object): Promise<Bo
   return told.body;
 }
 
-async function said(content: string): Promise<string> {
-  const { body } = await world.ask<Conversation>("/v1/conversations", { key, body: { agent: "support" } });
+async function said(content: string, agent = "support"): Promise<string> {
+  const { body } = await world.ask<Conversation>("/v1/conversations", { key, body: { agent } });
   const path = `/v1/conversations/${body.id}/messages`;
   return (await world.ask<AcceptedMessage>(path, { key, body: { content } })).body.run.id;
 }
@@ -140,6 +140,18 @@ describe("why a recorded call is decided so", () => {
     const rule = explained.rules.find(({ id }) => id === "ask-foreign-destination");
     expect(rule).toMatchObject({ isAbout: true, matches: true, when: { kind: "all", holds: true } });
     expect(explained.rules.find(({ id }) => id === "read")).toMatchObject({ isAbout: false, matches: false });
+  });
+
+  it("is told of a tool that the caller carries out by the class its agent gives it, as the gate judges it", async () => {
+    const open = { name: "open_app", description: "Open a page.", inputSchema: { type: "object" }, effect: "write" };
+    await world.ask("/v1/agents", { key, body: { name: "opener", model: "sim/quote", clientTools: [open] } });
+    const call = await world.recordCall(await said("Open it", "opener"), { tool: "open_app", effect: "write" });
+    await world.rows("update signalbox.tool_call set name = tool, server = '@client' where id = $1 returning id", [
+      call,
+    ]);
+    const explained = await ask<ExplainedCall>("default", "explain", { toolCallId: call });
+    expect(explained.facts.effect).toBe("write");
+    expect(explained.decision).toMatchObject({ verdict: "allow", rules: ["write"] });
   });
 
   it("is another tenant's and nobody else's when it is another tenant's", async () => {

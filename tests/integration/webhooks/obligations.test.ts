@@ -372,3 +372,21 @@ it("goes on without what was said once the conversation is deleted, and forgets 
   await upkeep.pruneDeliveries({ ageMs: 30 * DAY_MS, limit: 100 });
   expect(await owedTo(webhookId)).toEqual([]);
 });
+
+it("gives up what has been due for so long that nobody will tell it", async () => {
+  const tenantId = newTenant();
+  const webhookId = await webhook({ tenantId });
+  for (let count = 0; count < 2; count += 1) {
+    await finishRun((await startedRun(process, await world.conversation({ tenantId }))).ownership);
+  }
+  const [old, fresh] = await owedTo(webhookId);
+  await world.rows(
+    "update signalbox.webhook_delivery set next_at = signalbox.clock() - interval '31 days' where id = $1",
+    [old!.id],
+  );
+  await createUpkeepRecord(process.pools.run).pruneDeliveries({ ageMs: 30 * DAY_MS, limit: 100 });
+  const states = new Map((await owedTo(webhookId)).map(({ id, state }) => [id, state]));
+  expect([states.get(old!.id), states.get(fresh!.id)]).toEqual(["failed", "pending"]);
+  const renewed = await new DeliveryQueries(process.tenants).renew({ tenantId, webhookId, deliveryId: old!.id });
+  expect(renewed.state).toBe("pending");
+});

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { clientSnapshotTools, isClientTool, refusedAnswer } from "./client-tools.ts";
+import { clientSnapshotTools, isClientTool, refusedAnswer, wordAbout } from "./client-tools.ts";
+import { NO_WORD } from "./policy/assemble.ts";
 
 const OPEN_APP = {
   name: "open_app",
@@ -19,6 +20,15 @@ it("freezes what an agent declares, and its question to the person where it may 
   ]);
   expect(tools.every(isClientTool)).toBe(true);
   expect(isClientTool({ server: "client" })).toBe(false);
+});
+
+it("is classified by its agent, and no other tool is", () => {
+  expect(wordAbout({ server: "@client", effect: "write" }, NO_WORD)).toMatchObject({
+    effect: "write",
+    isClassified: true,
+  });
+  expect(wordAbout({ server: "shop", effect: "write" }, NO_WORD)).toBe(NO_WORD);
+  expect(wordAbout(undefined, NO_WORD)).toBe(NO_WORD);
 });
 
 it("has another definition when anything that the model reads changes", () => {

@@ -1,7 +1,8 @@
 /** Tools that the caller carries out, and the one that asks the person: as a snapshot has them. Pure. */
 import { canonicalJson, CLIENT_SERVER, type ClientTool, type SnapshotTool } from "@signalbox/contract";
+import { LIMITS } from "../kernel/limits.ts";
+import type { ToolWord } from "./policy/assemble.ts";
 
-const ASK_USER_PATIENCE_MS = 7 * 24 * 3_600_000;
 const ANSWER_CHARS_MAX = 40_000;
 
 /** What `askUser` gives an agent. */
@@ -29,8 +30,13 @@ const ASK_USER: ClientTool = {
     additionalProperties: false,
   },
   effect: "read",
-  patienceMs: ASK_USER_PATIENCE_MS,
+  patienceMs: LIMITS.questionPatienceMs,
 };
+
+/** What is said of a tool. One that the caller carries out is classified by whoever made its agent: no operator names it. */
+export function wordAbout(tool: Pick<SnapshotTool, "server" | "effect"> | undefined, word: ToolWord): ToolWord {
+  return tool !== undefined && isClientTool(tool) ? { ...word, effect: tool.effect, isClassified: true } : word;
+}
 
 /** Whether the caller carries out what this tool does. */
 export function isClientTool(tool: Pick<SnapshotTool, "server">): boolean {

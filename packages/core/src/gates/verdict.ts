@@ -1,6 +1,6 @@
 import type { ErrorCode } from "@signalbox/contract";
 
-/** What a gate answers. `ask`: a person must decide; no gate of this release asks yet. */
+/** What is said of a call before the policy is asked, whose own answer is a `CallVerdict`. `ask`: a person must decide. */
 export type Verdict<Allowed> =
   | { readonly kind: "allow"; readonly value: Allowed }
   /** `reason` is written for the model, and safe to show. */

@@ -64,6 +64,11 @@ export const LIMITS = {
   approvalExpiryMs: 7 * DAY_MS,
   /** … and at most. */
   approvalExpiryCapMs: 90 * DAY_MS,
+  /** How long the person may take to answer what the model asks. */
+  questionPatienceMs: 7 * DAY_MS,
+  /** Time that may be set for calls of a tool: at least, and at most. */
+  toolTimeoutMinMs: 100,
+  toolTimeoutCapMs: HOUR_MS,
   /** How long the policy may take to judge the calls of a message. */
   judgeMs: 2 * SECOND_MS,
 

@@ -250,22 +250,34 @@ begin
   return true;
 end $$;
 
--- Forgets deliveries that ended longer ago than `p_age_ms`, and what was owed to webhooks that are gone.
+-- Forgets deliveries that ended longer ago than `p_age_ms`, and what was owed to webhooks that are gone. Gives up what has
+-- been due for as long: nobody made an attempt, so its webhook is disabled or its secret cannot be read, and nothing
+-- else would ever end it.
 create function signalbox.prune_deliveries(p_age_ms bigint, p_limit integer) returns integer
 language plpgsql as $$
 declare
+  v_before timestamptz := signalbox.clock() - make_interval(secs => p_age_ms / 1000.0);
   v_count integer;
   v_done integer;
 begin
   delete from signalbox.webhook_delivery d where d.id in (
     select o.id from signalbox.webhook_delivery o
-    where o.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+    where o.finished_at < v_before
     order by o.finished_at limit p_limit
     for update skip locked);
   get diagnostics v_done = row_count;
   delete from signalbox.webhook_delivery d where d.id in (
     select o.id from signalbox.webhook_delivery o
     where o.next_at is not null and not exists (select from signalbox.webhook w where w.id = o.webhook_id)
+    limit p_limit - v_done
+    for update skip locked);
+  get diagnostics v_count = row_count;
+  v_done := v_done + v_count;
+  update signalbox.webhook_delivery d
+  set state = 'failed', next_at = null, begun = false, finished_at = signalbox.clock()
+  where d.id in (
+    select o.id from signalbox.webhook_delivery o
+    where o.next_at < v_before
     limit p_limit - v_done
     for update skip locked);
   get diagnostics v_count = row_count;

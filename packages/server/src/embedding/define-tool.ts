@@ -1,5 +1,13 @@
 /** Functions of the embedding process as tools: the one way to write them. */
-import { PlatformError, wellFormedJson, type ApproveMode, type EffectClass } from "@signalbox/contract";
+import {
+  APPROVE_MODES,
+  EFFECT_CLASSES,
+  PlatformError,
+  wellFormedJson,
+  type ApproveMode,
+  type EffectClass,
+} from "@signalbox/contract";
+import { LIMITS } from "@signalbox/core";
 import { z } from "zod";
 import type { FunctionCallContext, FunctionTool } from "../tool-gate/function-tool.ts";
 import { isObject, type Json } from "../tool-gate/mcp-protocol.ts";
@@ -22,7 +30,7 @@ export interface ToolDefinition<Input extends z.ZodType> {
    * `never`: nobody is asked because of the effect alone. Default `policy`.
    */
   readonly approve?: ApproveMode;
-  /** How long a call may take. Default 60 000. */
+  /** How long a call may take, 100 ms to an hour. Default 60 000. */
   readonly timeoutMs?: number;
   /** What the function takes: an object. It is called with what this schema makes of the model's arguments. */
   readonly input: Input;
@@ -35,14 +43,25 @@ export interface ToolDefinition<Input extends z.ZodType> {
 
 const NAME = /^[a-zA-Z0-9_-]{1,40}$/;
 
+/** What may be said of a function, whether or not a compiler has looked at it: the same as of a tool server's tools. */
+const SAID = z.object({
+  effect: z.enum(EFFECT_CLASSES),
+  approve: z.enum(APPROVE_MODES),
+  timeoutMs: z.int().min(LIMITS.toolTimeoutMinMs).max(LIMITS.toolTimeoutCapMs).nullable(),
+});
+
 /**
  * Makes a function a tool that every engine reaches through the tool gate. Throws `invalid_request` for a name that
- * models do not take, or an input that is no object.
+ * models do not take, a class, mode or time that there is not, or an input that is no object.
  */
 export function defineTool<Input extends z.ZodType>(tool: ToolDefinition<Input>): FunctionTool {
   const { name, title = name, description = "", effect, approve = "policy", timeoutMs = null, input } = tool;
   if (!NAME.test(name)) {
     throw new PlatformError("invalid_request", `A tool's name has 1 to 40 of a-z, A-Z, 0-9, _ and -, not "${name}".`);
+  }
+  const said = SAID.safeParse({ effect, approve, timeoutMs });
+  if (!said.success) {
+    throw new PlatformError("invalid_request", `The tool ${name} cannot be so: ${z.prettifyError(said.error)}`);
   }
   const inputSchema = inputSchemaOf(name, input);
   return {

@@ -7,9 +7,9 @@ import {
   assembleFacts,
   callToJudge,
   callVerdict,
-  isClientTool,
   isPendingCall,
   judgeBatch,
+  wordAbout,
   type BatchCall,
   type CallToJudge,
   type CallVerdict,
@@ -62,11 +62,7 @@ function toJudge({ words }: PolicyJudgeParts, view: View, call: BatchCall): Call
   const plain = { name, server: server ?? "", tool: tool ?? "", definitionHash: definitionHash ?? "", inputSchema };
   // Gates record objects only, as canonical JSON.
   const given = JSON.parse(argumentsJson) as JsonObject;
-  const word = words(plain.server, plain.tool);
-  // What a client carries out is classified by whoever made the agent; no file of the operator's names it.
-  const said =
-    frozen !== undefined && isClientTool(frozen) ? { ...word, effect: frozen.effect, isClassified: true } : word;
-  return callToJudge(plain, { toolCallId, arguments: given }, said);
+  return callToJudge(plain, { toolCallId, arguments: given }, wordAbout(frozen, words(plain.server, plain.tool)));
 }
 
 interface Asked {

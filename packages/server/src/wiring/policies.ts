@@ -19,6 +19,7 @@ import {
   explainDecision,
   judgeBatch,
   NO_WORD,
+  wordAbout,
   type CallToJudge,
   type DecisionExplanation,
   type Digest,
@@ -55,8 +56,6 @@ export interface PolicyParts {
   readonly digest: Digest;
 }
 
-/** Older than any call. */
-const ANY_DAY = { days: 90, limit: 1 } as const;
 /** A back-test that takes longer answers with what it has. */
 const BACK_TEST_MS = 20_000;
 
@@ -93,10 +92,10 @@ export function createPolicyDesk(parts: PolicyParts, monotonicMs: () => number):
     },
     async explain(scope, name, toolCallId) {
       const policy = await compiled(parts, scope, name);
-      const which = { ...ANY_DAY, toolCallId };
+      const which = { toolCallId, days: null, limit: 1 };
       const [call] = isId("toolCall", toolCallId) ? await queries.calls(scope.tenantId, which) : [];
       if (call === undefined) throw new PlatformError("not_found");
-      const known = await knownOf(parts, scope, call);
+      const known = await knownOf(parts, { scope, tools: await parts.tools(scope.tenantId) }, call);
       return explained(explainDecision(policy, known.call, known.facts), call);
     },
     async simulate(scope, name, given) {
@@ -153,10 +152,14 @@ interface Known {
   readonly facts: RunFacts;
 }
 
+interface Within {
+  readonly scope: Scope;
+  readonly tools: ReadonlyMap<string, KnownTool>;
+}
+
 /** A recorded call and its run, as they were when it was proposed, under what is said of tools today. */
-async function knownOf(parts: PolicyParts, { tenantId }: Scope, call: RecordedCall): Promise<Known> {
-  const [tools, snapshot, kept] = await Promise.all([
-    parts.tools(tenantId),
+async function knownOf(parts: PolicyParts, { scope: { tenantId }, tools }: Within, call: RecordedCall): Promise<Known> {
+  const [snapshot, kept] = await Promise.all([
     parts.snapshot(tenantId, call.snapshotHash),
     parts.record.facts({
       // Ids of rows are ids of ours.
@@ -173,7 +176,7 @@ async function knownOf(parts: PolicyParts, { tenantId }: Scope, call: RecordedCa
   const definition = { ...call, definitionHash: call.definitionHash ?? "", inputSchema: tool?.inputSchema ?? {} };
   const given = { toolCallId: call.toolCallId, arguments: argumentsOf(call.argumentsJson) };
   const facts = assembleFacts({ run, kept, words, posture: parts.posture });
-  return { call: callToJudge(definition, given, words(call.server, call.tool)), facts };
+  return { call: callToJudge(definition, given, wordAbout(tool, words(call.server, call.tool))), facts };
 }
 
 function wordsOf(tools: ReadonlyMap<string, KnownTool>): ToolWords {
@@ -222,14 +225,15 @@ async function backTest(
   const [tried, inPlace] = [await find(parts, scope, name), await find(parts, scope, CURRENT)];
   const policies = [tried, inPlace].map(({ document, hash }) => compilePolicy(document, hash));
   const which = { toolCallId: null, days, limit: limit + 1 };
-  const calls = await parts.queries.calls(scope.tenantId, which);
+  const [calls, tools] = await Promise.all([parts.queries.calls(scope.tenantId, which), parts.tools(scope.tenantId)]);
   const differences: Record<ToolVerdict, BackTest["newlyAllowed"]> = { allow: [], ask: [], deny: [] };
   const verdicts = { allow: 0, ask: 0, deny: 0 };
   let callCount = 0;
   for (const call of calls.slice(0, limit)) {
     if (monotonicMs() > untilMs) break;
     callCount += 1;
-    const [now, before] = await decided(parts, { scope, call, policies });
+    const { call: asked, facts } = await knownOf(parts, { scope, tools }, call);
+    const [now, before] = policies.map((policy) => judgeBatch(policy, [asked], facts)[0]);
     if (now === undefined || before === undefined) continue;
     verdicts[now.verdict] += 1;
     if (now.verdict !== before.verdict) differences[now.verdict].push(difference(call, now, before));
@@ -244,14 +248,6 @@ async function backTest(
     newlyAsked: differences.ask,
     newlyDenied: differences.deny,
   };
-}
-
-async function decided(
-  parts: PolicyParts,
-  of: { readonly scope: Scope; readonly call: RecordedCall; readonly policies: readonly ToolPolicy[] },
-): Promise<readonly (ToolDecision | undefined)[]> {
-  const { call, facts } = await knownOf(parts, of.scope, of.call);
-  return of.policies.map((policy) => judgeBatch(policy, [call], facts)[0]);
 }
 
 function difference(call: RecordedCall, now: ToolDecision, before: ToolDecision): BackTest["newlyAllowed"][number] {

@@ -22,10 +22,11 @@ export interface RecordedCall {
   readonly snapshotHash: string;
 }
 
-/** Calls of tools that the agent had, newest first, with the run they belong to. */
+/** Calls of tools that the agent had, newest first, with the run they belong to: one, or those of the last days. */
 export function recentCalls(which: {
   readonly toolCallId: string | null;
-  readonly days: number;
+  /** Looked at where no call is named. */
+  readonly days: number | null;
   readonly limit: number;
 }): RawBuilder<RecordedCall> {
   const { toolCallId, days, limit } = which;
@@ -35,7 +36,7 @@ export function recentCalls(which: {
     from signalbox.tool_call t join signalbox.run r on r.id = t.run_id
     where t.server is not null and t.tool is not null and t.replay_of is null
       and case when ${toolCallId}::text is null
-          then t.proposed_at >= signalbox.clock() - make_interval(days => ${days}) else t.id = ${toolCallId} end
+          then t.proposed_at >= signalbox.clock() - make_interval(days => ${days}::integer) else t.id = ${toolCallId} end
     order by t.proposed_at desc, t.ordinal desc
     limit ${limit}`;
 }
