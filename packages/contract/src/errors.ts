@@ -104,6 +104,9 @@ export const ERROR_CODES = {
   policy_denied: policy(403, "permission_denied", "The policy does not allow this call."),
   policy_unavailable: policy(403, "permission_denied", "The policy could not be asked, so the call was refused."),
   approval_rejected: policy(403, "permission_denied", "A person refused this call."),
+  approval_pending: passing(
+    policy(409, "failed_precondition", "A person has not decided about this call yet; the same call again finds out."),
+  ),
   approval_expired: policy(409, "failed_precondition", "Nobody approved this call in time, or its approval is over."),
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
   client_tool_unanswered: provider(504, "No client carried out the call in time."),

@@ -21,6 +21,7 @@ export {
   type ToolWord,
   type ToolWords,
 } from "./gates/policy/assemble.ts";
+export { assembleClientFacts, historyWindowMs } from "./gates/policy/client-facts.ts";
 export { compilePolicy } from "./gates/policy/compile.ts";
 export { DEFAULT_POLICY } from "./gates/policy/default-policy.ts";
 export {
@@ -42,6 +43,7 @@ export type {
 } from "./gates/policy/facts.ts";
 export { judgeBatch } from "./gates/policy/judge-batch.ts";
 export { redact } from "./gates/policy/obligation.ts";
+export { isWithinReach } from "./gates/policy/reach.ts";
 export {
   CALL_EVENTS,
   CALL_TRANSITIONS,
@@ -104,7 +106,15 @@ export type {
   DueQuery,
   SettledAttempt,
 } from "./ports/delivery-record.ts";
-export type { GatewayDenial, GatewayIntent, GatewayRecord, GatewaySettlement } from "./ports/gateway-record.ts";
+export type {
+  AskedGatewayCall,
+  ClientHistory,
+  GatewayDenial,
+  GatewayIntent,
+  GatewayQuestion,
+  GatewayRecord,
+  GatewaySettlement,
+} from "./ports/gateway-record.ts";
 export type { Handover, Reservation } from "./ports/handover.ts";
 export type { LiveChannel, LiveHearing, LiveSignal, LiveSubscription } from "./ports/live.ts";
 export type {

@@ -100,6 +100,7 @@ create table signalbox.gateway_call (
   id text not null,
   tenant_id text not null,
   actor text not null,
+  principal text not null,
   endpoint text not null,
   server text not null,
   tool text not null,
@@ -115,14 +116,22 @@ create table signalbox.gateway_call (
   result_summary text,
   late_result text,
   trace_id text,
+  verdict text,
+  policy_version text,
+  judgement jsonb,
+  call_digest text,
+  hold_id text,
+  edited_arguments text,
+  told boolean not null default false,
+  continued boolean not null default false,
   started_at timestamp with time zone not null,
   finished_at timestamp with time zone
 ) with (fillfactor=70);
 create table signalbox.hold (
   id text not null,
   tenant_id text not null,
-  conversation_id text not null,
-  run_id text not null,
+  conversation_id text,
+  run_id text,
   kind text not null,
   subject jsonb not null,
   digest text,
@@ -132,7 +141,8 @@ create table signalbox.hold (
   decided_by text,
   opened_at timestamp with time zone not null default signalbox.clock(),
   expires_at timestamp with time zone,
-  decided_at timestamp with time zone
+  decided_at timestamp with time zone,
+  gateway_call_id text
 );
 create table signalbox.idempotency (
   tenant_id text not null,
@@ -450,16 +460,18 @@ alter table signalbox.event add constraint event_sequence_check CHECK ((sequence
 alter table signalbox.event add constraint event_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.feed_horizon add constraint feed_horizon_pkey PRIMARY KEY (tenant_id);
 alter table signalbox.feed_horizon add constraint feed_horizon_tenant_id_check CHECK ((tenant_id <> ''::text));
-alter table signalbox.gateway_call add constraint gateway_call_closed CHECK (((state = 'executing'::text) = (finished_at IS NULL)));
+alter table signalbox.gateway_call add constraint gateway_call_closed CHECK (((state = ANY (ARRAY['awaiting_approval'::text, 'authorized'::text, 'executing'::text])) = (finished_at IS NULL)));
 alter table signalbox.gateway_call add constraint gateway_call_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
 alter table signalbox.gateway_call add constraint gateway_call_executing CHECK (((state <> 'executing'::text) OR (process IS NOT NULL)));
 alter table signalbox.gateway_call add constraint gateway_call_pkey PRIMARY KEY (id);
-alter table signalbox.gateway_call add constraint gateway_call_state_check CHECK ((state = ANY (ARRAY['executing'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'denied'::text])));
+alter table signalbox.gateway_call add constraint gateway_call_state_check CHECK ((state = ANY (ARRAY['awaiting_approval'::text, 'authorized'::text, 'executing'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'denied'::text, 'withdrawn'::text])));
 alter table signalbox.gateway_call add constraint gateway_call_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.gateway_call add constraint gateway_call_verdict_check CHECK ((verdict = ANY (ARRAY['allow'::text, 'deny'::text, 'ask'::text])));
 alter table signalbox.hold add constraint hold_closed CHECK (((state = 'open'::text) = (decided_at IS NULL)));
 alter table signalbox.hold add constraint hold_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.hold add constraint hold_decided CHECK (((state = 'decided'::text) = (decision IS NOT NULL)));
 alter table signalbox.hold add constraint hold_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'input'::text, 'client_tool'::text, 'account'::text, 'budget'::text, 'job'::text, 'operator'::text, 'newer_worker'::text])));
+alter table signalbox.hold add constraint hold_of_one CHECK ((((run_id IS NULL) = (conversation_id IS NULL)) AND ((run_id IS NULL) = (gateway_call_id IS NOT NULL))));
 alter table signalbox.hold add constraint hold_pkey PRIMARY KEY (id);
 alter table signalbox.hold add constraint hold_run FOREIGN KEY (run_id) REFERENCES signalbox.run(id);
 alter table signalbox.hold add constraint hold_state_check CHECK ((state = ANY (ARRAY['open'::text, 'decided'::text, 'expired'::text, 'withdrawn'::text])));
@@ -556,10 +568,13 @@ CREATE INDEX conversation_search ON signalbox.conversation USING gin (signalbox.
 CREATE INDEX event_feed ON signalbox.event USING btree (tenant_id, "position", conversation_id, sequence) WHERE (type <> ALL (ARRAY['text.delta'::text, 'thinking.delta'::text]));
 CREATE UNIQUE INDEX event_one_ending ON signalbox.event USING btree (run_id) WHERE (type = 'run.finished'::text);
 CREATE INDEX gateway_call_age ON signalbox.gateway_call USING btree (finished_at);
+CREATE UNIQUE INDEX gateway_call_asked ON signalbox.gateway_call USING btree (principal, call_digest) WHERE (state = ANY (ARRAY['awaiting_approval'::text, 'authorized'::text]));
+CREATE INDEX gateway_call_principal ON signalbox.gateway_call USING btree (principal, started_at);
 CREATE INDEX gateway_call_process ON signalbox.gateway_call USING btree (process) WHERE (state = 'executing'::text);
 CREATE INDEX gateway_call_tenant ON signalbox.gateway_call USING btree (tenant_id, id);
 CREATE INDEX hold_by_conversation ON signalbox.hold USING btree (conversation_id);
 CREATE INDEX hold_due ON signalbox.hold USING btree (expires_at) WHERE ((state = 'open'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX hold_gateway ON signalbox.hold USING btree (gateway_call_id) WHERE (gateway_call_id IS NOT NULL);
 CREATE INDEX hold_paused ON signalbox.hold USING btree (id) WHERE ((state = 'open'::text) AND (kind = 'operator'::text));
 CREATE INDEX hold_run_open ON signalbox.hold USING btree (run_id) WHERE (state = 'open'::text);
 CREATE INDEX hold_tenant ON signalbox.hold USING btree (tenant_id, id);
@@ -738,10 +753,10 @@ grant insert, select on signalbox.event to signalbox_app;
 grant delete, insert, select on signalbox.event to signalbox_run;
 grant select on signalbox.feed_horizon to signalbox_app;
 grant insert, select, update on signalbox.feed_horizon to signalbox_run;
-grant select on signalbox.gateway_call to signalbox_app;
+grant select, update on signalbox.gateway_call to signalbox_app;
 grant delete, insert, select, update on signalbox.gateway_call to signalbox_run;
 grant insert, select, update on signalbox.hold to signalbox_app;
-grant insert, select, update on signalbox.hold to signalbox_run;
+grant delete, insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
 grant delete, select, update on signalbox.idempotency to signalbox_run;
 grant insert, select, update on signalbox.message to signalbox_app;
@@ -1316,19 +1331,106 @@ begin
   loop
     perform signalbox.put_to_wait(v_run);
   end loop;
+  perform signalbox.ask_clients_again();
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.asked_for(p_run text, p_actor text)
+CREATE OR REPLACE FUNCTION signalbox.ask_clients_again()
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+  v_title text;
+begin
+  for v_call in select g.* from signalbox.gateway_call g where g.state = 'authorized' order by g.id for update loop
+    select h.subject ->> 'title' into v_title from signalbox.hold h where h.id = v_call.hold_id;
+    update signalbox.gateway_call
+    set state = 'awaiting_approval', hold_id = signalbox.new_id('hld'), edited_arguments = null
+    where id = v_call.id
+    returning * into strict v_call;
+    perform signalbox.put_client_hold(v_call, v_title);
+  end loop;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.ask_gateway_call(p_call text, p_tenant text, p_actor text, p_principal text, p_process integer, p_endpoint text, p_server text, p_tool text, p_effect text, p_definition_hash text, p_arguments text, p_digest text, p_trace text, p_policy text, p_judgement jsonb, p_call_digest text, p_title text, p_open_max integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+  v_refusal json := signalbox.client_refusal(p_tenant, p_process);
+begin
+  if v_refusal is not null then
+    return v_refusal;
+  end if;
+  perform signalbox.lock_client(p_principal);
+  select g.* into v_call from signalbox.gateway_call g
+  where g.principal = p_principal and g.call_digest = p_call_digest
+    and (g.state in ('awaiting_approval', 'authorized') or (g.state = 'denied' and not g.told))
+  order by g.finished_at is not null, g.started_at desc limit 1;
+  if found then
+    return signalbox.look_at_asked(v_call);
+  end if;
+  if (select count(*) from signalbox.gateway_call g
+      where g.principal = p_principal and g.state in ('awaiting_approval', 'authorized')) >= p_open_max
+  then
+    return json_build_object('code', 'queue_full', 'detail', 'Too many calls of this client wait for a person.');
+  end if;
+  insert into signalbox.gateway_call (id, tenant_id, actor, principal, endpoint, server, tool, effect, definition_hash,
+                                      arguments, arguments_digest, state, trace_id, verdict, policy_version, judgement,
+                                      call_digest, hold_id, started_at)
+  values (p_call, p_tenant, p_actor, p_principal, p_endpoint, p_server, p_tool, p_effect, p_definition_hash, p_arguments,
+          p_digest, 'awaiting_approval', p_trace, 'ask', p_policy, p_judgement, p_call_digest, signalbox.new_id('hld'),
+          signalbox.clock())
+  returning * into strict v_call;
+  perform signalbox.put_client_hold(v_call, p_title);
+  return signalbox.asked_call(v_call);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.asked_call(p_call signalbox.gateway_call)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+begin
+  select h.* into v_hold from signalbox.hold h where h.id = p_call.hold_id;
+  if p_call.finished_at is not null and not p_call.told then
+    update signalbox.gateway_call set told = true where id = p_call.id;
+  end if;
+  return json_build_object('kind', 'asked', 'callId', p_call.id, 'holdId', p_call.hold_id, 'state', p_call.state,
+    'argumentsJson', coalesce(p_call.edited_arguments, p_call.arguments),
+    'isEdited', p_call.edited_arguments is not null, 'expiresAtMs', signalbox.unix_ms(v_hold.expires_at),
+    'errorCode', p_call.error_code, 'detail', p_call.denial, 'resultJson', p_call.result);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.asked_for(p_asked text, p_actor text)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_asked json := (select r.actor::json from signalbox.run r where r.id = p_run);
+  v_asked json := coalesce((select r.actor::json from signalbox.run r where r.id = p_asked),
+                           (select g.actor::json from signalbox.gateway_call g where g.id = p_asked));
   v_decides json := p_actor::json;
 begin
   return coalesce(v_decides ->> 'user' = v_asked ->> 'user', false)
     or (v_decides ->> 'keyId' = v_asked ->> 'keyId'
         and (v_decides ->> 'user' is null or v_asked ->> 'user' is null));
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.asked_gateway_call(p_call text, p_principal text, p_call_digest text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+begin
+  select g.* into v_call from signalbox.gateway_call g
+  where g.id = p_call and g.principal = p_principal and g.call_digest = p_call_digest;
+  if not found then
+    return json_build_object('kind', 'none');
+  end if;
+  return signalbox.look_at_asked(v_call);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.audit(p_tenant text, p_action text, p_actor text, p_conversation text, p_run text, p_generation bigint, p_facts text)
@@ -1377,6 +1479,53 @@ begin
     and t.generation < p_run.generation and t.state = 'unknown' and t.effect in ('read', 'egress_read')
   returning t.* into v_call;
   return v_call;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.begin_asked_call(p_call text, p_process integer, p_digest text, p_policy text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+  v_hold signalbox.hold;
+  v_refusal json;
+  v_why text;
+begin
+  select g.* into v_call from signalbox.gateway_call g where g.id = p_call for update;
+  if not found then
+    return json_build_object('kind', 'none');
+  end if;
+  v_refusal := signalbox.client_refusal(v_call.tenant_id, p_process);
+  if v_refusal is not null then
+    return v_refusal;
+  end if;
+  select h.* into v_hold from signalbox.hold h where h.id = v_call.hold_id;
+  if v_call.state <> 'authorized' or v_hold.expires_at <= signalbox.clock() then
+    return signalbox.look_at_asked(v_call);
+  end if;
+  v_why := case
+    when v_hold.state is distinct from 'decided' or v_hold.decision not in ('approve', 'edit') then 'not approved'
+    when p_digest is distinct from case v_hold.decision when 'edit' then v_hold.response ->> 'digest'
+                                                        else v_hold.digest end then 'another call'
+    when not signalbox.may_still_decide(v_hold.decided_by, v_call.tenant_id) then 'approver may not any more'
+    end;
+  if v_why is not null then
+    perform signalbox.audit(v_call.tenant_id, 'approval_void', v_call.actor, null, null, null,
+      '{"gatewayCallId":' || signalbox.quoted(v_call.id)
+      || ',"holdId":' || signalbox.quoted(v_hold.id)
+      || ',"why":' || signalbox.quoted(v_why) || '}');
+    update signalbox.gateway_call
+    set state = 'awaiting_approval', hold_id = signalbox.new_id('hld'), edited_arguments = null where id = v_call.id
+    returning * into strict v_call;
+    perform signalbox.put_client_hold(v_call, v_hold.subject ->> 'title');
+    return signalbox.asked_call(v_call);
+  end if;
+  update signalbox.gateway_call
+  set state = 'executing', process = p_process, policy_version = p_policy, started_at = signalbox.clock()
+  where id = v_call.id
+  returning * into strict v_call;
+  perform signalbox.note_gateway_called(v_call);
+  return json_build_object('kind', 'begun');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.begin_deliveries(p_key text, p_busy text[], p_limit integer, p_each integer, p_patience_ms bigint)
@@ -1429,29 +1578,32 @@ begin
   end loop;
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.begin_gateway_call(p_call text, p_tenant text, p_actor text, p_process integer, p_endpoint text, p_server text, p_tool text, p_effect text, p_definition_hash text, p_arguments text, p_digest text, p_trace text)
+CREATE OR REPLACE FUNCTION signalbox.begin_gateway_call(p_call text, p_tenant text, p_actor text, p_principal text, p_process integer, p_endpoint text, p_server text, p_tool text, p_effect text, p_definition_hash text, p_arguments text, p_digest text, p_trace text, p_policy text, p_judgement jsonb, p_counted boolean, p_as_of timestamp with time zone)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_stop signalbox.stop := signalbox.stop_over(p_tenant, null, null, null);
+  v_call signalbox.gateway_call;
+  v_refusal json := signalbox.client_refusal(p_tenant, p_process);
 begin
-  if not signalbox.process_lives(p_process) then
-    return json_build_object('code', 'database_unavailable', 'detail', 'This gate has lost its presence in the record.');
-  elsif v_stop.id is not null then
-    return json_build_object('code', 'operator_stopped');
+  if v_refusal is not null then
+    return v_refusal;
   end if;
-  insert into signalbox.gateway_call (id, tenant_id, actor, endpoint, server, tool, effect, definition_hash, arguments,
-                                      arguments_digest, state, process, trace_id, started_at)
-  values (p_call, p_tenant, p_actor, p_endpoint, p_server, p_tool, p_effect, p_definition_hash, p_arguments, p_digest,
-          'executing', p_process, p_trace, signalbox.clock());
-  perform signalbox.audit(p_tenant, 'tool_called', p_actor, null, null, null,
-    '{"argumentsDigest":' || signalbox.quoted(p_digest)
-    || ',"definitionHash":' || signalbox.quoted(p_definition_hash)
-    || ',"effect":' || signalbox.quoted(p_effect)
-    || ',"endpoint":' || signalbox.quoted(p_endpoint)
-    || ',"gatewayCallId":' || signalbox.quoted(p_call)
-    || ',"name":' || signalbox.quoted(p_server || '/' || p_tool) || '}');
+  if p_counted then
+    perform signalbox.lock_client(p_principal);
+    if exists (select from signalbox.gateway_call g where g.principal = p_principal and g.started_at > p_as_of
+               and g.state not in ('denied', 'withdrawn'))
+    then
+      return json_build_object('kind', 'judge');
+    end if;
+  end if;
+  insert into signalbox.gateway_call (id, tenant_id, actor, principal, endpoint, server, tool, effect, definition_hash,
+                                      arguments, arguments_digest, state, process, trace_id, verdict, policy_version,
+                                      judgement, started_at)
+  values (p_call, p_tenant, p_actor, p_principal, p_endpoint, p_server, p_tool, p_effect, p_definition_hash, p_arguments,
+          p_digest, 'executing', p_process, p_trace, 'allow', p_policy, p_judgement, signalbox.clock())
+  returning * into strict v_call;
+  perform signalbox.note_gateway_called(v_call);
   return json_build_object('kind', 'begun');
 end $function$
 ;
@@ -1838,6 +1990,30 @@ begin
     'outcomeUnknown', v_unknown, 'sealed', p_run.conclusion, 'sequence', v_sequence);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.client_history(p_principal text, p_besides text, p_window_ms bigint, p_limit integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz;
+  v_history json;
+  v_count integer;
+begin
+  perform signalbox.lock_client(p_principal);
+  v_now := signalbox.clock();
+  select coalesce(json_agg(json_build_object(
+           'server', c.server, 'tool', c.tool, 'effect', c.effect, 'state', c.state,
+           'arguments', coalesce(c.edited_arguments, c.arguments)::json, 'atMs', signalbox.unix_ms(c.started_at))
+         order by c.started_at), '[]'), count(*)
+  into v_history, v_count
+  from (select * from signalbox.gateway_call g
+        where g.principal = p_principal and g.id is distinct from p_besides
+          and g.started_at > v_now - make_interval(secs => p_window_ms / 1000.0)
+        order by g.started_at desc limit p_limit + 1) c;
+  return json_build_object('history', v_history, 'isCut', v_count > p_limit, 'nowMs', signalbox.unix_ms(v_now),
+                           'asOf', v_now::text);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.client_hold(p_tenant text, p_user text, p_call text)
  RETURNS text
  LANGUAGE plpgsql
@@ -1861,6 +2037,21 @@ begin
     where s.tenant_id = p_run.tenant_id and s.hash = p_run.snapshot_hash and t ->> 'name' = p_name);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.client_refusal(p_tenant text, p_process integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_stop signalbox.stop := signalbox.stop_over(p_tenant, null, null, null);
+begin
+  if not signalbox.process_lives(p_process) then
+    return json_build_object('code', 'database_unavailable', 'detail', 'This gate has lost its presence in the record.');
+  elsif v_stop.id is not null then
+    return json_build_object('code', 'operator_stopped');
+  end if;
+  return null;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -1881,6 +2072,10 @@ begin
       decided_at = signalbox.clock()
   where id = p_hold and state = 'open'
   returning * into strict v_hold;
+  if v_hold.gateway_call_id is not null then
+    perform signalbox.note_client_hold_closed(v_hold);
+    return v_hold;
+  end if;
   select r.* into strict v_run from signalbox.run r where r.id = v_hold.run_id;
   select o.generation into strict v_generation from signalbox.ownership o
   where o.conversation_id = v_hold.conversation_id;
@@ -1944,6 +2139,43 @@ begin
     select coalesce(json_agg(json_build_object('itemId', i.item_id, 'kind', i.kind,
                                                'text', i.data::json ->> 'text') order by i.last_sequence), '[]')
     from signalbox.visible_items(p_run) i where not i.is_open);
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.continue_asked_call(p_call text, p_process integer, p_continues text, p_principal text, p_digest text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_before signalbox.gateway_call;
+  v_call signalbox.gateway_call;
+  v_hold signalbox.hold;
+  v_refusal json;
+begin
+  select g.* into v_before from signalbox.gateway_call g
+  where g.id = p_continues and g.principal = p_principal and g.call_digest = p_digest and g.state = 'succeeded'
+    and not g.continued and g.result::json ->> 'resultType' = 'input_required' for update;
+  if not found then
+    return json_build_object('kind', 'none');
+  end if;
+  v_refusal := signalbox.client_refusal(v_before.tenant_id, p_process);
+  if v_refusal is not null then
+    return v_refusal;
+  end if;
+  select h.* into strict v_hold from signalbox.hold h where h.id = v_before.hold_id;
+  if v_hold.expires_at <= signalbox.clock() or not signalbox.may_still_decide(v_hold.decided_by, v_before.tenant_id) then
+    return json_build_object('kind', 'none');
+  end if;
+  update signalbox.gateway_call set continued = true where id = v_before.id;
+  insert into signalbox.gateway_call (id, tenant_id, actor, principal, endpoint, server, tool, effect, definition_hash,
+                                      arguments, arguments_digest, state, process, trace_id, verdict, policy_version,
+                                      judgement, call_digest, hold_id, edited_arguments, started_at)
+  values (p_call, v_before.tenant_id, v_before.actor, p_principal, v_before.endpoint, v_before.server, v_before.tool,
+          v_before.effect, v_before.definition_hash, v_before.arguments, v_before.arguments_digest, 'executing',
+          p_process, v_before.trace_id, v_before.verdict, v_before.policy_version, v_before.judgement, p_digest,
+          v_before.hold_id, v_before.edited_arguments, signalbox.clock())
+  returning * into strict v_call;
+  perform signalbox.note_gateway_called(v_call);
+  return json_build_object('kind', 'begun');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.count_open_runs(p_tenant text, p_limit integer)
@@ -2029,8 +2261,11 @@ declare
   v_hold signalbox.hold;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
-  perform from signalbox.hold h join signalbox.conversation c on c.id = h.conversation_id
-  where h.id = p_hold and h.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  perform from signalbox.hold h
+    left join signalbox.conversation c on c.id = h.conversation_id
+    left join signalbox.gateway_call g on g.id = h.gateway_call_id
+  where h.id = p_hold and h.tenant_id = p_tenant
+    and (p_user is null or c.participant = p_user or g.actor::json ->> 'user' = p_user);
   if not found then
     return json_build_object('code', 'not_found');
   end if;
@@ -2053,7 +2288,7 @@ begin
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
     return json_build_object('code', 'approval_changed', 'digest', v_hold.digest);
-  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(v_hold.run_id, p_actor) then
+  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(coalesce(v_hold.run_id, v_hold.gateway_call_id), p_actor) then
     perform signalbox.audit(p_tenant, 'hold_decision_refused', p_actor, v_hold.conversation_id, v_hold.run_id, null,
       '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
       || ',"why":"same person"}');
@@ -2112,6 +2347,21 @@ CREATE OR REPLACE FUNCTION signalbox.delivery_payload(p_delivery text, p_type te
  STABLE
 RETURN ((((((((((((((((((((((((((('{"id":'::text || signalbox.quoted(p_delivery)) || ',"type":'::text) || signalbox.quoted(p_type)) || ',"timestamp":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || ',"data":{"type":'::text) || signalbox.quoted((p_event).type)) || ',"itemId":'::text) || signalbox.quoted((p_event).item_id)) || ',"sequence":'::text) || (p_event).sequence) || ',"revision":'::text) || (p_event).revision) || ',"conversationId":'::text) || signalbox.quoted((p_event).conversation_id)) || ',"runId":'::text) || signalbox.quoted((p_event).run_id)) || ',"turnId":'::text) || signalbox.quoted((p_event).turn_id)) || ',"traceId":'::text) || signalbox.quoted((p_event).trace_id)) || ',"generation":'::text) || (p_event).generation) || ',"at":'::text) || signalbox.quoted(signalbox.rfc3339((p_event).at))) || CASE WHEN (btrim((p_event).data, ' 
 	{}'::text) = ''::text) THEN '}'::text ELSE (','::text || substr(ltrim((p_event).data), 2)) END) || '}'::text)
+;
+CREATE OR REPLACE FUNCTION signalbox.deny_asked_call(p_call text, p_code text, p_reason text, p_result text)
+ RETURNS signalbox.gateway_call
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+begin
+  update signalbox.gateway_call
+  set state = 'denied', denial = p_reason, error_code = p_code, finished_at = signalbox.clock(), result = p_result
+  where id = p_call and state in ('awaiting_approval', 'authorized')
+  returning * into strict v_call;
+  perform signalbox.note_gateway_denied(v_call);
+  return v_call;
+end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.deny_pending(p_run signalbox.run, p_call text, p_code text, p_reason text, p_result text)
  RETURNS signalbox.tool_call
@@ -3174,6 +3424,14 @@ begin
     order by page.position;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.lock_client(p_principal text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('client ' || p_principal, 0));
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.lock_hold(p_hold text)
  RETURNS signalbox.hold
  LANGUAGE plpgsql
@@ -3207,6 +3465,29 @@ begin
   perform from signalbox.ownership o where o.conversation_id = v_run.conversation_id for update;
   select r.* into strict v_run from signalbox.run r where r.id = p_run for update;
   return v_run;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.look_at_asked(p_call signalbox.gateway_call)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call := p_call;
+  v_hold signalbox.hold;
+begin
+  if v_call.state in ('awaiting_approval', 'authorized') then
+    select h.* into strict v_hold from signalbox.hold h where h.id = v_call.hold_id for update;
+    if v_hold.expires_at <= signalbox.clock() then
+      if v_hold.state = 'open' then
+        perform signalbox.close_hold(v_hold.id, 'expired', null, null, null);
+      elsif v_call.state = 'authorized' then
+        perform signalbox.deny_asked_call(v_call.id, 'approval_expired', 'The approval of this call has expired.',
+          signalbox.said('The approval of this call has expired. (approval_expired)', true));
+      end if;
+    end if;
+    select g.* into strict v_call from signalbox.gateway_call g where g.id = v_call.id;
+  end if;
+  return signalbox.asked_call(v_call);
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.lose_model_call(p_call text)
@@ -3392,6 +3673,43 @@ begin
   perform signalbox.note_tool_finished(p_run, v_call);
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.move_gateway_call(p_hold signalbox.hold)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+  v_words text := signalbox.words_of(p_hold.response);
+  v_reason text;
+begin
+  select g.* into v_call from signalbox.gateway_call g
+  where g.id = p_hold.gateway_call_id and g.hold_id = p_hold.id and g.state = 'awaiting_approval' for update;
+  if not found then
+    return;
+  end if;
+  case
+    when p_hold.state = 'withdrawn' then
+      update signalbox.gateway_call
+      set state = 'withdrawn', denial = 'The call was given up before anybody decided.', finished_at = signalbox.clock()
+      where id = v_call.id;
+    when p_hold.state = 'expired' then
+      v_reason := 'Nobody approved this call in time.';
+      perform signalbox.deny_asked_call(v_call.id, 'approval_expired', v_reason,
+                                        signalbox.said(v_reason || ' (approval_expired)', true));
+    when p_hold.decision in ('approve', 'edit') then
+      update signalbox.gateway_call
+      set state = 'authorized', edited_arguments = case p_hold.decision when 'edit' then p_hold.response ->> 'argumentsJson' end
+      where id = v_call.id;
+    when p_hold.decision = 'respond' then
+      perform signalbox.deny_asked_call(v_call.id, null, 'A person answered in place of the tool.',
+                                        signalbox.said(coalesce(v_words, ''), false));
+    else
+      v_reason := 'A person refused this call' || coalesce(': ' || v_words, '.');
+      perform signalbox.deny_asked_call(v_call.id, 'approval_rejected', v_reason,
+                                        signalbox.said(v_reason || ' (approval_rejected)', true));
+  end case;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.move_queue(p_conversation text, p_after bigint, p_generation bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -3460,6 +3778,22 @@ begin
     '{"messageId":' || signalbox.quoted(p_run.message_id) || '}');
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.note_client_hold_closed(p_hold signalbox.hold)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(p_hold.tenant_id, 'hold_' || p_hold.state, p_hold.decided_by, null, null, null,
+    '{"decision":' || signalbox.quoted(p_hold.decision)
+    || ',"digest":' || signalbox.quoted(p_hold.digest)
+    || ',"gatewayCallId":' || signalbox.quoted(p_hold.gateway_call_id)
+    || ',"holdId":' || signalbox.quoted(p_hold.id)
+    || ',"kind":' || signalbox.quoted(p_hold.kind) || '}');
+  perform signalbox.owe_client_hold(p_hold, 'hold.' || p_hold.state,
+    case p_hold.state when 'decided' then jsonb_build_object('decision', p_hold.decision) else '{}'::jsonb end);
+  perform signalbox.move_gateway_call(p_hold);
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.note_denied(p_run signalbox.run, p_call text, p_name text, p_code text, p_reason text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3471,6 +3805,36 @@ begin
     || ',"errorCode":' || signalbox.quoted(p_code)
     || ',"name":' || signalbox.quoted(p_name)
     || ',"state":"denied","toolCallId":' || signalbox.quoted(p_call) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_gateway_called(p_call signalbox.gateway_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(p_call.tenant_id, 'tool_called', p_call.actor, null, null, null,
+    '{"argumentsDigest":' || signalbox.quoted(p_call.arguments_digest)
+    || ',"definitionHash":' || signalbox.quoted(p_call.definition_hash)
+    || ',"effect":' || signalbox.quoted(p_call.effect)
+    || ',"endpoint":' || signalbox.quoted(p_call.endpoint)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call.id)
+    || case when p_call.hold_id is null then '' else ',"holdId":' || signalbox.quoted(p_call.hold_id) end
+    || ',"name":' || signalbox.quoted(p_call.server || '/' || p_call.tool)
+    || ',"policyVersion":' || signalbox.quoted(p_call.policy_version) || '}');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.note_gateway_denied(p_call signalbox.gateway_call)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform signalbox.audit(p_call.tenant_id, 'tool_denied', p_call.actor, null, null, null,
+    '{"denial":' || signalbox.quoted(p_call.denial)
+    || ',"errorCode":' || signalbox.quoted(p_call.error_code)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call.id)
+    || ',"name":' || signalbox.quoted(p_call.server || '/' || p_call.tool)
+    || ',"policyVersion":' || signalbox.quoted(p_call.policy_version)
+    || ',"state":' || signalbox.quoted(p_call.state) || '}');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.note_gateway_settled(p_call signalbox.gateway_call, p_late boolean)
@@ -3755,6 +4119,28 @@ begin
   return null;
 end $function$
 ;
+CREATE OR REPLACE FUNCTION signalbox.owe_client_hold(p_hold signalbox.hold, p_type text, p_data jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_webhook text;
+  v_delivery text;
+  v_at text := signalbox.rfc3339(signalbox.clock());
+begin
+  for v_webhook in
+    select w.id from signalbox.webhook w
+    where w.tenant_id = p_hold.tenant_id and w.disabled_at is null and p_type = any (w.events)
+  loop
+    v_delivery := signalbox.new_id('dlv');
+    insert into signalbox.webhook_delivery (id, tenant_id, webhook_id, type, payload)
+    values (v_delivery, p_hold.tenant_id, v_webhook, p_type, jsonb_build_object(
+      'id', v_delivery, 'type', p_type, 'timestamp', v_at, 'data', p_data || jsonb_build_object(
+        'type', p_type, 'itemId', p_hold.id, 'conversationId', null, 'runId', null,
+        'gatewayCallId', p_hold.gateway_call_id, 'at', v_at, 'holdId', p_hold.id, 'kind', p_hold.kind))::text);
+  end loop;
+end $function$
+;
 CREATE OR REPLACE FUNCTION signalbox.owe_deliveries(p_event signalbox.event)
  RETURNS void
  LANGUAGE plpgsql
@@ -3993,6 +4379,34 @@ begin
   where t.conversation_id = gone.conversation_id and t.position = gone.position;
   get diagnostics v_count = row_count;
   return v_count;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.put_client_hold(p_call signalbox.gateway_call, p_title text)
+ RETURNS signalbox.hold
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold signalbox.hold;
+begin
+  insert into signalbox.hold (id, tenant_id, gateway_call_id, kind, subject, digest, expires_at)
+  values (p_call.hold_id, p_call.tenant_id, p_call.id, 'approval', jsonb_build_object(
+      'gatewayCallId', p_call.id, 'endpoint', p_call.endpoint, 'name', p_call.server || '__' || p_call.tool,
+      'server', p_call.server, 'tool', p_call.tool, 'title', coalesce(p_title, p_call.tool), 'effect', p_call.effect,
+      'grade', 'contained', 'argumentsJson', p_call.arguments, 'definitionHash', p_call.definition_hash,
+      'policyVersion', p_call.policy_version, 'rules', coalesce(p_call.judgement -> 'rules', '[]'),
+      'reason', p_call.judgement ->> 'reason', 'origins', coalesce(p_call.judgement -> 'origins', '[]'),
+      'approver', coalesce(p_call.judgement ->> 'approver', 'anyone')),
+    p_call.call_digest,
+    signalbox.clock() + make_interval(secs => (p_call.judgement ->> 'expiresInMs')::bigint / 1000.0))
+  returning * into strict v_hold;
+  perform signalbox.audit(p_call.tenant_id, 'hold_opened', p_call.actor, null, null, null,
+    '{"digest":' || signalbox.quoted(v_hold.digest)
+    || ',"gatewayCallId":' || signalbox.quoted(p_call.id)
+    || ',"holdId":' || signalbox.quoted(v_hold.id)
+    || ',"kind":' || signalbox.quoted(v_hold.kind) || '}');
+  perform signalbox.owe_client_hold(v_hold, 'hold.opened', jsonb_build_object(
+    'subject', v_hold.subject, 'digest', v_hold.digest, 'expiresAt', signalbox.rfc3339(v_hold.expires_at)));
+  return v_hold;
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.put_hold(p_run signalbox.run, p_hold text, p_kind text, p_subject jsonb, p_digest text, p_expires_ms bigint)
@@ -4270,20 +4684,40 @@ begin
                            'sequence', signalbox.newest(v_run.conversation_id));
 end $function$
 ;
-CREATE OR REPLACE FUNCTION signalbox.refuse_gateway_call(p_call text, p_tenant text, p_actor text, p_endpoint text, p_server text, p_tool text, p_effect text, p_arguments text, p_digest text, p_code text, p_reason text)
+CREATE OR REPLACE FUNCTION signalbox.refuse_asked_call(p_call text, p_code text, p_reason text)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_call signalbox.gateway_call;
 begin
-  insert into signalbox.gateway_call (id, tenant_id, actor, endpoint, server, tool, effect, arguments,
-                                      arguments_digest, state, denial, error_code, started_at, finished_at)
-  values (p_call, p_tenant, p_actor, p_endpoint, p_server, p_tool, p_effect, p_arguments, p_digest, 'denied', p_reason,
-          p_code, signalbox.clock(), signalbox.clock());
-  perform signalbox.audit(p_tenant, 'tool_denied', p_actor, null, null, null,
-    '{"denial":' || signalbox.quoted(p_reason)
-    || ',"errorCode":' || signalbox.quoted(p_code)
-    || ',"gatewayCallId":' || signalbox.quoted(p_call)
-    || ',"name":' || signalbox.quoted(p_server || '/' || p_tool) || ',"state":"denied"}');
+  perform from signalbox.gateway_call g
+  where g.id = p_call and g.state in ('awaiting_approval', 'authorized') for update;
+  if not found then
+    return json_build_object('kind', 'unchanged');
+  end if;
+  v_call := signalbox.deny_asked_call(p_call, p_code, p_reason, signalbox.said(p_reason || ' (' || p_code || ')', true));
+  update signalbox.gateway_call set told = true where id = p_call;
+  if exists (select from signalbox.hold h where h.id = v_call.hold_id and h.state = 'open') then
+    perform signalbox.close_hold(v_call.hold_id, 'withdrawn', null, null, null);
+  end if;
+  return json_build_object('kind', 'denied');
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.refuse_gateway_call(p_call text, p_tenant text, p_actor text, p_principal text, p_endpoint text, p_server text, p_tool text, p_effect text, p_arguments text, p_digest text, p_code text, p_reason text, p_policy text, p_judgement jsonb)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_call signalbox.gateway_call;
+begin
+  insert into signalbox.gateway_call (id, tenant_id, actor, principal, endpoint, server, tool, effect, arguments,
+                                      arguments_digest, state, denial, error_code, verdict, policy_version, judgement,
+                                      started_at, finished_at)
+  values (p_call, p_tenant, p_actor, p_principal, p_endpoint, p_server, p_tool, p_effect, p_arguments, p_digest, 'denied',
+          p_reason, p_code, 'deny', p_policy, p_judgement, signalbox.clock(), signalbox.clock())
+  returning * into strict v_call;
+  perform signalbox.note_gateway_denied(v_call);
   return json_build_object('kind', 'denied');
 end $function$
 ;
@@ -5230,11 +5664,14 @@ begin
     perform signalbox.note_gateway_settled(v_call, false);
     v_count := v_count + 1;
   end loop;
-  delete from signalbox.gateway_call d where d.id in (
-    select g.id from signalbox.gateway_call g
-    where g.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
-    order by g.finished_at limit p_limit for update skip locked);
-  get diagnostics v_gone = row_count;
+  with old as (
+    delete from signalbox.gateway_call d where d.id in (
+      select g.id from signalbox.gateway_call g
+      where g.finished_at < signalbox.clock() - make_interval(secs => p_age_ms / 1000.0)
+      order by g.finished_at limit p_limit for update skip locked)
+    returning d.id)
+  , unasked as (delete from signalbox.hold h where h.gateway_call_id in (select o.id from old o) returning h.id)
+  select count(*) into v_gone from old;
   return v_count + v_gone;
 end $function$
 ;
@@ -5457,6 +5894,22 @@ begin
   perform signalbox.audit(v_run.tenant_id, 'run_resumed', v_run.actor, v_run.conversation_id, v_run.id, v_generation,
     '{}');
   return true;
+end $function$
+;
+CREATE OR REPLACE FUNCTION signalbox.withdraw_asked_call(p_call text, p_principal text)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_hold text;
+begin
+  select h.id into v_hold from signalbox.gateway_call g join signalbox.hold h on h.id = g.hold_id
+  where g.id = p_call and g.principal = p_principal and h.state = 'open' for update of h;
+  if not found then
+    return json_build_object('kind', 'unchanged');
+  end if;
+  perform signalbox.close_hold(v_hold, 'withdrawn', null, null, null);
+  return json_build_object('kind', 'withdrawn');
 end $function$
 ;
 CREATE OR REPLACE FUNCTION signalbox.withdraw_call(p_call signalbox.tool_call)

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { startMcpServer, startSessionServer, type SessionServer } from "@signalbox/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf, type GatewayClient } from "./gateway-clients.ts";
-import { startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
+import { LETS_ALL, startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
 import { textOf } from "./tool-fixture.ts";
 
 const stack = new AsyncDisposableStack();
@@ -25,6 +25,7 @@ beforeAll(async () => {
   const headers = { authorization: "Bearer the operator's secret" };
   world = stack.use(
     await startGatewayWorld({
+      policy: LETS_ALL,
       servers: {
         docs: {
           transport: "http",
@@ -196,6 +197,7 @@ describe("a server that wants a token of ours", () => {
       scope: "tools",
     };
     await using other = await startGatewayWorld({
+      policy: LETS_ALL,
       servers: { guarded: { transport: "http", url: guarded.url, headers: {}, oauth, tools: {}, clients: "all" } },
     });
     const mine = await other.key();

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEverythingServer } from "@signalbox/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGatewayWorld, startKeyProxy, type GatewayWorld, type KeyProxy } from "./gateway-fixture.ts";
+import { LETS_ALL, startGatewayWorld, startKeyProxy, type GatewayWorld, type KeyProxy } from "./gateway-fixture.ts";
 
 const SUITE = join(
   dirname(createRequire(import.meta.url).resolve("@modelcontextprotocol/conformance/package.json")),
@@ -25,6 +25,7 @@ beforeAll(async () => {
   const everything = stack.use(await startEverythingServer());
   world = stack.use(
     await startGatewayWorld({
+      policy: LETS_ALL,
       servers: {
         all: { transport: "http", url: everything.url, headers: {}, tools: {}, clients: "all" },
       },

@@ -1,10 +1,11 @@
 /** Platforms with gates and an API on one database, and clients that reach their gateways with a key. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { canonicalJson, type PolicyDocument } from "@signalbox/contract";
 import pg from "pg";
 import { apiKeyHmac, type Right } from "../../../packages/server/src/api/caller.ts";
 import { readServerConfig } from "../../../packages/server/src/config/server-config.ts";
@@ -27,12 +28,41 @@ export interface GatewayWorldOptions {
   readonly servers: Readonly<Record<string, ToolServerConfig>>;
   readonly platformCount?: number;
   readonly environment?: Readonly<Record<string, string>>;
+  /** In place from the start; the one that is shipped otherwise. */
+  readonly policy?: PolicyDocument;
+}
+
+/** Of an operator who lets clients have whatever is offered to them. */
+export const LETS_ALL: PolicyDocument = { version: 1, rules: [{ id: "all", verdict: "allow" }] };
+
+export type Rows = GatewayWorld["rows"];
+
+/** Puts a policy in place, as its desk does. */
+export async function putPolicy(rows: Rows, document: PolicyDocument): Promise<void> {
+  const text = canonicalJson(document);
+  const hash = createHash("sha256").update(text).digest("hex");
+  await rows("update signalbox.policy set active = false where active");
+  await rows(
+    `insert into signalbox.policy (id, tenant_id, hash, document, created_by, active, activated_at, activated_by)
+     values ($1, 'default', $2, $3, '{}', true, now(), '{}')`,
+    [`pol_${randomBytes(16).toString("hex")}`, hash, text],
+  );
 }
 
 export async function startGatewayWorld(options: GatewayWorldOptions): Promise<GatewayWorld> {
   await using stack = new AsyncDisposableStack();
   const database = stack.use(await cloneDatabase());
   const platforms: Platform[] = [];
+  const rows: Rows = async <Row extends pg.QueryResultRow>(text: string, values: unknown[] = []) => {
+    const client = new pg.Client(database.config);
+    await client.connect();
+    try {
+      return (await client.query<Row>(text, values)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  if (options.policy !== undefined) await putPolicy(rows, options.policy);
   for (let at = 0; at < (options.platformCount ?? 1); at += 1) {
     const folder = mkdtempSync(join(tmpdir(), "gateway-"));
     stack.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -46,15 +76,6 @@ export async function startGatewayWorld(options: GatewayWorldOptions): Promise<G
     const config = readServerConfig({ role: "api,gates", port: "0", logLevel: "silent" }, environment);
     platforms.push(stack.use(await startPlatform(config, { log: "text" })));
   }
-  const rows = async <Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> => {
-    const client = new pg.Client(database.config);
-    await client.connect();
-    try {
-      return (await client.query<Row>(text, values)).rows;
-    } finally {
-      await client.end();
-    }
-  };
   const running = stack.move();
   return {
     database,

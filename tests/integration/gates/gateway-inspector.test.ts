@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { startMcpServer } from "@signalbox/testkit";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
+import { LETS_ALL, startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
 
 const INSPECTOR = join(
   dirname(createRequire(import.meta.url).resolve("@modelcontextprotocol/inspector/package.json")),
@@ -29,7 +29,7 @@ beforeAll(async () => {
   };
   const server = stack.use(await startMcpServer({ tools }));
   const greeter = { transport: "http", url: server.url, headers: {}, tools: { greet: { effect: "read" } } } as const;
-  world = stack.use(await startGatewayWorld({ servers: { greeter } }));
+  world = stack.use(await startGatewayWorld({ policy: LETS_ALL, servers: { greeter } }));
   key = await world.key();
 }, RUN_MS);
 afterAll(() => stack.disposeAsync());

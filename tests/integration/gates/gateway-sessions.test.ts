@@ -4,7 +4,7 @@ import { startSessionServer, type SessionServer } from "@signalbox/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../setup/until.ts";
 import { clientOf, type GatewayClient } from "./gateway-clients.ts";
-import { startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
+import { LETS_ALL, startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
 import { textOf } from "./tool-fixture.ts";
 
 const INITIALIZE = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } };
@@ -26,7 +26,7 @@ beforeAll(async () => {
     slow_read: { effect: "read", timeoutMs: CALL_MS },
   } as const;
   const server = { transport: "http", url: upstream.url, headers: {}, tools } as const;
-  world = stack.use(await startGatewayWorld({ servers: { keeper: server }, platformCount: 2 }));
+  world = stack.use(await startGatewayWorld({ policy: LETS_ALL, servers: { keeper: server }, platformCount: 2 }));
   ana = await world.key();
   ben = await world.key();
 }, 60_000);

@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../setup/until.ts";
 import { clientOf, officialClient, type GatewayClient } from "./gateway-clients.ts";
-import { startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
+import { LETS_ALL, startGatewayWorld, type GatewayWorld } from "./gateway-fixture.ts";
 import { textOf } from "./tool-fixture.ts";
 
 const START_MS = 60_000;
@@ -34,6 +34,7 @@ beforeAll(async () => {
   } as const;
   world = stack.use(
     await startGatewayWorld({
+      policy: LETS_ALL,
       servers: {
         new: { ...http, url: modern.url },
         old: { ...http, url: older.url },

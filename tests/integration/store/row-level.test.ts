@@ -94,7 +94,7 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
     [newId("webhook"), tenantId],
   );
   await own.rows(
-    "select signalbox.refuse_gateway_call($1, $2, '{}', 'servers/s', 's', 't', 'read', '{}', '', 'x', 'y')",
+    "select signalbox.refuse_gateway_call($1, $2, '{}', 'p', 'servers/s', 's', 't', 'read', '{}', '', 'x', 'y', null, null)",
     [newId("gatewayCall"), tenantId],
   );
   const stopId = newId("stop");

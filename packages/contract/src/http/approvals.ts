@@ -8,8 +8,11 @@ export const approvalSchema = z
   .object({
     /** The same as that of its hold. */
     id: z.string(),
-    conversationId: z.string(),
-    runId: z.string(),
+    /** `null` for a call that a client of the gateway makes without a run. */
+    conversationId: z.string().nullable(),
+    runId: z.string().nullable(),
+    /** The call of a client of the gateway, or `null` for the call of a run. */
+    gatewayCallId: z.string().nullable().default(null),
     toolCallId: z.string().nullable(),
     /** As the model knows the tool. */
     name: z.string(),

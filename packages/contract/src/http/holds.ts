@@ -3,12 +3,15 @@ import { HOLD_KINDS, HOLD_STATES } from "../run.ts";
 import { pageOf } from "./page.ts";
 import { timeSchema } from "./time.ts";
 
-/** A hold as the API shows it: what a run waits for, and what became of it. */
+/** A hold as the API shows it: what a run, or a client's call, waits for, and what became of it. */
 export const holdSchema = z
   .object({
     id: z.string(),
-    conversationId: z.string(),
-    runId: z.string(),
+    /** `null` for what belongs to no run. */
+    conversationId: z.string().nullable(),
+    runId: z.string().nullable(),
+    /** The call of a client of the gateway that it is about, or `null`. */
+    gatewayCallId: z.string().nullable().default(null),
     kind: z.enum(HOLD_KINDS),
     /** What is asked, in the words of its kind. */
     subject: z.record(z.string(), z.unknown()),

@@ -30,6 +30,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   policy_unavailable: "policy_denied",
   approval_rejected: "policy_denied",
   approval_expired: "policy_denied",
+  approval_pending: "policy_denied",
   permission_denied: "policy_denied",
   // Ends that mean something in the platform, its configuration or an engine is wrong.
   engine_failed: "internal",

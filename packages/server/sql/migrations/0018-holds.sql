@@ -170,6 +170,10 @@ begin
       decided_at = signalbox.clock()
   where id = p_hold and state = 'open'
   returning * into strict v_hold;
+  if v_hold.gateway_call_id is not null then
+    perform signalbox.note_client_hold_closed(v_hold);
+    return v_hold;
+  end if;
   select r.* into strict v_run from signalbox.run r where r.id = v_hold.run_id;
   select o.generation into strict v_generation from signalbox.ownership o
   where o.conversation_id = v_hold.conversation_id;
@@ -236,8 +240,11 @@ declare
   v_hold signalbox.hold;
 begin
   perform set_config('signalbox.tenant', p_tenant, true);
-  perform from signalbox.hold h join signalbox.conversation c on c.id = h.conversation_id
-  where h.id = p_hold and h.tenant_id = p_tenant and (p_user is null or c.participant = p_user);
+  perform from signalbox.hold h
+    left join signalbox.conversation c on c.id = h.conversation_id
+    left join signalbox.gateway_call g on g.id = h.gateway_call_id
+  where h.id = p_hold and h.tenant_id = p_tenant
+    and (p_user is null or c.participant = p_user or g.actor::json ->> 'user' = p_user);
   if not found then
     return json_build_object('code', 'not_found');
   end if;
@@ -260,7 +267,7 @@ begin
     return json_build_object('code', 'hold_closed', 'detail', 'The hold was ' || v_hold.state || '; nothing waits for it any more.');
   elsif v_hold.digest is not null and v_hold.digest is distinct from p_digest then
     return json_build_object('code', 'approval_changed', 'digest', v_hold.digest);
-  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(v_hold.run_id, p_actor) then
+  elsif v_hold.subject ->> 'approver' = 'other' and signalbox.asked_for(coalesce(v_hold.run_id, v_hold.gateway_call_id), p_actor) then
     perform signalbox.audit(p_tenant, 'hold_decision_refused', p_actor, v_hold.conversation_id, v_hold.run_id, null,
       '{"decision":' || signalbox.quoted(p_decision) || ',"holdId":' || signalbox.quoted(p_hold)
       || ',"why":"same person"}');

@@ -105,6 +105,7 @@ begin
   loop
     perform signalbox.put_to_wait(v_run);
   end loop;
+  perform signalbox.ask_clients_again();
 end $$;
 
 -- Opens the next era in one transaction. Slots are gone, so no token means anything; every generation jumps further

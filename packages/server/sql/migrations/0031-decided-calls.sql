@@ -20,11 +20,12 @@ begin
   return v_before;
 end $$;
 
--- Whether this person asked for the run. A key that names nobody may be whoever used it before.
-create function signalbox.asked_for(p_run text, p_actor text) returns boolean
+-- Whether this person asked for the run, or for the call of a client. A key that names nobody may be whoever used it before.
+create function signalbox.asked_for(p_asked text, p_actor text) returns boolean
 language plpgsql as $$
 declare
-  v_asked json := (select r.actor::json from signalbox.run r where r.id = p_run);
+  v_asked json := coalesce((select r.actor::json from signalbox.run r where r.id = p_asked),
+                           (select g.actor::json from signalbox.gateway_call g where g.id = p_asked));
   v_decides json := p_actor::json;
 begin
   return coalesce(v_decides ->> 'user' = v_asked ->> 'user', false)

@@ -88,7 +88,8 @@ async function factsOf(parts: PolicyJudgeParts, { view, policy, judged }: Asked)
   return assembleFacts({ run: { tenantId, actor, agentName, runtime, instructions }, kept, words, posture });
 }
 
-function verdictOf(decision: ToolDecision | undefined): CallVerdict {
+/** A decision of the policy as the gates carry it on; without one the call is denied. */
+export function verdictOf(decision: ToolDecision | undefined): CallVerdict {
   if (decision === undefined) {
     return callVerdict({
       verdict: "deny",

@@ -21,6 +21,8 @@ export interface PolicySourceOptions {
   readonly log: Log;
   /** How old what is known may be when a call is judged. */
   readonly maxAgeMs?: number;
+  /** Told when another policy is in place than before. Must not throw. */
+  readonly onChanged?: () => void;
 }
 
 const MAX_AGE_MS = 1_000;
@@ -88,11 +90,13 @@ export class PolicySource implements AsyncDisposable {
     const kept = await this.#inTime(record.current(tenantId));
     const hash = kept?.hash ?? this.#shipped.id;
     if (hash !== this.#version || this.#known === null) {
+      const isAnother = this.#version !== NOT_READ && this.#version !== hash;
       this.#version = hash;
       // One that does not compile is in place all the same: nothing is judged by the one before.
       this.#known = null;
       this.#known = kept === null ? this.#shipped : compilePolicy(kept.document, hash);
       log.info("a policy is in place", { policy: hash });
+      if (isAnother) this.#options.onChanged?.();
     }
     this.#readAtMs = startedAtMs;
   }

@@ -145,8 +145,9 @@ export interface RunTable {
 export interface HoldTable {
   readonly id: string;
   readonly tenant_id: string;
-  readonly conversation_id: string;
-  readonly run_id: string;
+  readonly conversation_id: string | null;
+  readonly run_id: string | null;
+  readonly gateway_call_id: GivenByDatabase<string | null>;
   readonly kind: string;
   readonly subject: JsonColumn;
   readonly digest: string | null;

@@ -1,5 +1,6 @@
 /** One POST of an engine as an MCP message: which revision it speaks, what it asks, or why it cannot be answered. */
 import type { IncomingHttpHeaders } from "node:http";
+import { wellFormedJson } from "@signalbox/contract";
 import {
   HANDSHAKE_VERSIONS,
   isObject,
@@ -10,7 +11,7 @@ import {
   SUPPORTED_VERSIONS,
   type Json,
 } from "./mcp-protocol.ts";
-import { ambiguityIn } from "./strict-json.ts";
+import { ambiguityIn, mayBeIllFormed } from "./strict-json.ts";
 
 export type RpcId = string | number;
 
@@ -72,9 +73,10 @@ export function readClientMessage(
   }
   const ambiguity = ambiguityIn(text);
   if (ambiguity !== null) throw new McpProblem(ambiguity, { status: 400, rpcCode: RPC.invalidRequest });
-  const answeredId = isObject(message) ? responseId(message) : null;
+  const readable = mayBeIllFormed(text) ? wellFormedJson(message) : message;
+  const answeredId = isObject(readable) ? responseId(readable) : null;
   if (answeredId !== null) return { responseTo: answeredId };
-  return readCall(message, headers);
+  return readCall(readable, headers);
 }
 
 function responseId(message: Json): RpcId | null {
@@ -92,8 +94,12 @@ function readCall(message: unknown, headers: IncomingHttpHeaders): McpRequest | 
   }
   const params = message.params === undefined ? {} : message.params;
   const { id, method } = message;
-  if (id !== undefined && typeof id !== "string" && !(typeof id === "number" && Number.isInteger(id))) {
-    throw new McpProblem("An id is a string or a whole number.", { status: 400, rpcCode: RPC.invalidRequest });
+  // A number beyond these is not the one that was sent any more, and an answer under another id answers nobody.
+  if (id !== undefined && typeof id !== "string" && !(typeof id === "number" && Number.isSafeInteger(id))) {
+    throw new McpProblem("An id is a string or a whole number from -(2^53 - 1) to 2^53 - 1.", {
+      status: 400,
+      rpcCode: RPC.invalidRequest,
+    });
   }
   if (!isObject(params)) {
     throw new McpProblem("params must be an object.", {

@@ -2,6 +2,8 @@
  * What two parsers could read in two ways is refused: an object with the same key twice means one thing to whoever
  * judges it and perhaps another to whoever acts on it. So is what is nested so deeply that somebody's stack ends.
  */
+import { wellFormedJson } from "@signalbox/contract";
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const OPENS = new Set([0x7b, 0x5b]);
@@ -9,6 +11,19 @@ const CLOSES = new Set([0x7d, 0x5d]);
 const OBJECT = 0x7b;
 const COLON = 0x3a;
 const DEPTH_MAX = 64;
+
+/** Half of a pair, or NUL, as JSON writes it. */
+const ESCAPED_HALF = /\\u(?:d[89a-f]|0000)/i;
+
+/** Whether valid JSON may have texts that are none everybody can read. */
+export function mayBeIllFormed(text: string): boolean {
+  return ESCAPED_HALF.test(text);
+}
+
+/** Valid JSON with every such text replaced visibly; otherwise as it is. */
+export function wellFormedBody(text: string): string {
+  return mayBeIllFormed(text) ? JSON.stringify(wellFormedJson(JSON.parse(text))) : text;
+}
 
 /** Why this text, which is valid JSON, is not taken; `null` when it is. */
 export function ambiguityIn(text: string): string | null {

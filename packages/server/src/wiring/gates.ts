@@ -3,6 +3,7 @@ import { PlatformError, type Posture } from "@signalbox/contract";
 import { DAY_MS, LIMITS, type Log, type ToolJudge } from "@signalbox/core";
 import { Callers, demand } from "../api/caller.ts";
 import type { ServerConfig } from "../config/server-config.ts";
+import { createClientJudge, type ClientJudge } from "../gates/client-judge.ts";
 import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { createKeptCalls } from "../gates/kept-calls.ts";
@@ -11,6 +12,7 @@ import { PolicySource } from "../gates/policy-source.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
 import { systemClock, systemDigest, systemRandomness } from "../system/ports.ts";
+import { wireName } from "../tool-gate/tool-definition.ts";
 import { ToolCatalog } from "../tool-gate/tool-catalog.ts";
 import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
 import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
@@ -117,7 +119,8 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   pool.onChanged((server) => catalog.distrust(server));
   await catalog.start();
   for (const name of Object.keys(functionServer(parts.functions))) await catalog.follow(name);
-  const judge = parts.judge ?? judgeByPolicy(parts, { servers, starting });
+  const policy = judgesByPolicy(parts, { servers, starting, onChanged: () => changed.forEach((told) => told()) });
+  const judge = parts.judge ?? policy.judge;
   const kept = createKeptCalls({
     record: record.gates,
     subscribe: (conversationId) => record.live.subscribe(conversationId),
@@ -137,7 +140,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
   const toolGate = starting.use(
     createToolGate({ ...ports, judge, record: kept.record, catalog, pool, process: incarnation }),
   );
-  const gateway = starting.use(openGateway(parts, { catalog, pool, process: incarnation }));
+  const gateway = starting.use(openGateway(parts, { catalog, pool, process: incarnation, judge: policy.clients }));
   changed.push(() => gateway.toolsChanged());
   starting.defer(
     record.live.onGatesRung((conversationId) => {
@@ -160,29 +163,45 @@ function functionServer(functions: FunctionServer | null): Readonly<Record<strin
 /** How much tools that nobody has classified are trusted. */
 const POSTURE: Posture = "dev";
 
-function judgeByPolicy(
+interface Judging {
+  readonly servers: Parameters<typeof wordsOfFile>[0];
+  readonly starting: EndingStack;
+  /** Told when another policy is in place. */
+  readonly onChanged: () => void;
+}
+
+/** Runs and clients are judged by one policy, in the words of one operator. */
+function judgesByPolicy(
   { record, log }: GateParts,
-  { servers, starting }: { readonly servers: Parameters<typeof wordsOfFile>[0]; readonly starting: EndingStack },
-): ToolJudge {
-  const ports = { clock: systemClock, digest: systemDigest, log };
+  { servers, starting, onChanged }: Judging,
+): { readonly judge: ToolJudge; readonly clients: ClientJudge } {
+  const ports = { clock: systemClock, digest: systemDigest, log, onChanged };
   const source = starting.use(new PolicySource({ ...ports, record: record.policies, tenantId: DEFAULT_TENANT }));
   const version = versionOfFile(servers, (text) => systemDigest.sha256Hex(text));
-  return createPolicyJudge({
+  const shared = {
     source,
-    record: record.policies,
     words: wordsOfFile(servers),
     wordsVersion: () => version,
     posture: POSTURE,
     clock: systemClock,
-  });
+  };
+  const nameOf = (server: string, tool: string): string => wireName(server, tool) ?? `${server}/${tool}`;
+  return {
+    judge: createPolicyJudge({ ...shared, record: record.policies }),
+    clients: createClientJudge({ ...shared, record: record.gateway, nameOf, log }),
+  };
 }
 
 function openGateway(
   parts: GateParts,
-  given: { readonly catalog: ToolCatalog; readonly pool: UpstreamPool; readonly process: () => number },
+  given: {
+    readonly catalog: ToolCatalog;
+    readonly pool: UpstreamPool;
+    readonly process: () => number;
+    readonly judge: ClientJudge;
+  },
 ): Gateway {
   const { config, record, log, secret } = parts;
-  const { catalog, pool, process } = given;
   const ports = { clock: systemClock, digest: systemDigest, randomness: systemRandomness, log };
   const callers = new Callers({
     record: createApiRecord(record.queries),
@@ -193,9 +212,7 @@ function openGateway(
   const listensOn = config.gatesHost === config.host ? config.host : "0.0.0.0";
   return createGateway({
     ...ports,
-    catalog,
-    pool,
-    process,
+    ...given,
     servers: Object.keys(config.mcpServers),
     record: record.gateway,
     secret: derive(secret, "mcp sessions"),

@@ -39,6 +39,7 @@ function holdOf(row: HoldRow): Hold {
     id: row.holdId,
     conversationId: row.conversationId,
     runId: row.runId,
+    gatewayCallId: row.gatewayCallId,
     kind: row.kind,
     subject: { ...row.subject },
     digest: row.digest,

@@ -123,7 +123,7 @@ const EFFECTS: readonly unknown[] = ["read", "egress_read", "write", "irreversib
 
 /** A hold's subject is read member by member: what was asked under an earlier release may say less. */
 function approvalOf(given: Hold): Approval {
-  const { id, conversationId, runId, subject, digest, state } = given;
+  const { id, conversationId, runId, gatewayCallId, subject, digest, state } = given;
   const { decision, response, decidedBy, openedAt, expiresAt, decidedAt } = given;
   const text = (member: string): string | null => {
     const value = subject[member];
@@ -140,6 +140,7 @@ function approvalOf(given: Hold): Approval {
     id,
     conversationId,
     runId,
+    gatewayCallId,
     digest,
     state,
     decision,

@@ -29,7 +29,8 @@ export interface OperatorRecordParts {
 }
 
 interface Changed {
-  readonly conversationId: string;
+  /** `null` for the hold of a call that belongs to no run: whoever waits for it looks by itself. */
+  readonly conversationId: string | null;
   readonly sequence: number;
   readonly ready?: boolean;
 }
@@ -50,7 +51,7 @@ export function createOperatorRecord(parts: OperatorRecordParts): OperatorRecord
   const change = async (statement: RecordStatement, values: readonly RecordValue[]): Promise<void> => {
     const changed = await askRecord<Changed>(requests, statement, values);
     ring(live, changed);
-    live.ringGates(changed.conversationId);
+    if (changed.conversationId !== null) live.ringGates(changed.conversationId);
   };
   return {
     async decide(command) {
@@ -86,7 +87,7 @@ function scopeOf({ tenantId, actor }: Authorised): readonly [string, string | nu
 }
 
 function ring(live: Bells, { conversationId, sequence }: Changed): void {
-  live.ring(conversationId, sequence);
+  if (conversationId !== null) live.ring(conversationId, sequence);
 }
 
 const HOW: Readonly<Record<string, RecordStatement>> = { stop: STOP_RUN, resume: RESUME_HOLD, expire: EXPIRE_HOLD };
@@ -108,7 +109,7 @@ export async function carryOut({ database, live, log }: Sweep, limit: number): P
     try {
       const changed = await askRecord<Changed>(database, statement, [id]);
       ring(live, changed);
-      if (kind === "stop") live.ringGates(changed.conversationId);
+      if (kind === "stop" && changed.conversationId !== null) live.ringGates(changed.conversationId);
       moved ||= kind === "stop" || changed.ready === true;
       doneCount += 1;
     } catch (thrown) {

@@ -65,7 +65,13 @@ async function list(call: CommandCall): Promise<ExitCode> {
   const state = stateOf(textFlag(call, "state") ?? "open");
   tellPage(call.terminal, await clientOf(call).approvals.list({ ...listFlags(call), state }), {
     none: "Nobody is asked about anything.",
-    row: (approval) => [approval.id, approval.state, approval.name, JSON.stringify(approval.arguments), approval.runId],
+    row: (approval) => [
+      approval.id,
+      approval.state,
+      approval.name,
+      JSON.stringify(approval.arguments),
+      approval.runId ?? approval.gatewayCallId ?? "",
+    ],
   });
   return EXIT.done;
 }

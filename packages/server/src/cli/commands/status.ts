@@ -34,7 +34,11 @@ export const statusCommand: Command = {
         each.available ? `room for ${each.room}` : (each.problem ?? ""),
       ]),
       ...stops.data.map((stop) => [stop.kind, stop.id, `${stop.scope} ${stop.subject} since ${stop.createdAt}`]),
-      ...holds.data.map((hold) => ["hold", hold.id, `${hold.kind} of ${hold.runId} since ${hold.openedAt}`]),
+      ...holds.data.map((hold) => [
+        "hold",
+        hold.id,
+        `${hold.kind} of ${hold.runId ?? hold.gatewayCallId} since ${hold.openedAt}`,
+      ]),
       ...obligations
         .slice(0, SHOWN)
         .map((owed) => ["owed", owed.id, `${owed.kind} of ${owed.runId} since ${owed.since}`]),

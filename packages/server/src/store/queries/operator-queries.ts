@@ -1,6 +1,7 @@
 /** Holds, pauses and stops, and what the record owes, as their viewers see them. */
 import type {
   ConversationId,
+  GatewayCallId,
   HoldId,
   HoldKind,
   HoldState,
@@ -18,6 +19,7 @@ import {
   countObligations,
   ledgerCall,
   obligationsOlderThan,
+  reachedHold,
   reachedStop,
   runFacts,
   saidWith,
@@ -29,8 +31,9 @@ import type { Viewer } from "./viewer.ts";
 
 export interface HoldRow {
   readonly holdId: HoldId;
-  readonly conversationId: ConversationId;
-  readonly runId: RunId;
+  readonly conversationId: ConversationId | null;
+  readonly runId: RunId | null;
+  readonly gatewayCallId: GatewayCallId | null;
   readonly kind: HoldKind;
   readonly subject: Readonly<Record<string, unknown>>;
   readonly digest: string | null;
@@ -181,8 +184,8 @@ export class OperatorQueries {
 function selectHolds(transaction: TenantTransaction, user: string | null) {
   return transaction
     .selectFrom("signalbox.hold as hold")
-    .innerJoin("signalbox.conversation as conversation", "conversation.id", "hold.conversation_id")
-    .$if(user !== null, (query) => query.where("conversation.participant", "=", user))
+    .leftJoin("signalbox.conversation as conversation", "conversation.id", "hold.conversation_id")
+    .$if(user !== null, (query) => query.where(reachedHold(user ?? "")))
     .selectAll("hold");
 }
 
@@ -199,8 +202,9 @@ function holdRow(row: HoldRecord): HoldRow {
   return {
     // Ids, kinds, states and JSON are what the record's own statements stored; the table constrains the words.
     holdId: row.id as HoldId,
-    conversationId: row.conversation_id as ConversationId,
-    runId: row.run_id as RunId,
+    conversationId: row.conversation_id as ConversationId | null,
+    runId: row.run_id as RunId | null,
+    gatewayCallId: row.gateway_call_id as GatewayCallId | null,
     kind: row.kind as HoldKind,
     subject: row.subject as Readonly<Record<string, unknown>>,
     digest: row.digest,

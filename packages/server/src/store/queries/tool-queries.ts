@@ -2,12 +2,12 @@
 import type { EffectClass } from "@signalbox/contract";
 import type { PinnedTool, ToolStore } from "@signalbox/core";
 import { clock } from "../statements/tenant-statements.ts";
-import type { TenantDatabase } from "../tenant-database.ts";
+import type { Tenants } from "../tenant-database.ts";
 
 export class ToolQueries implements ToolStore {
-  readonly #database: TenantDatabase;
+  readonly #database: Tenants;
 
-  constructor(database: TenantDatabase) {
+  constructor(database: Tenants) {
     this.#database = database;
   }
 

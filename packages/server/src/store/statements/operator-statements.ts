@@ -50,6 +50,13 @@ export function clientHoldOf(
     select signalbox.client_hold(${viewer.tenantId}, ${viewer.user}, ${toolCallId}) as id`;
 }
 
+/** Whether `signalbox.hold as hold` is about a conversation of this end user, joined to it, or about a call of theirs. */
+export function reachedHold(user: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(conversation.participant = ${user} or exists (
+    select from signalbox.gateway_call g
+    where g.id = hold.gateway_call_id and g.actor::json ->> 'user' = ${user}))`;
+}
+
 /** Whether `signalbox.stop as stop` is about a conversation of this end user, or about a run in one. */
 export function reachedStop(user: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`exists (

@@ -37,12 +37,6 @@ export const SETTLE_TOOL_CALL = call("settle_tool_call", 5);
 export const LOSE_MODEL_CALL = call("lose_model_call", 1);
 export const LOSE_TOOL_CALL = call("lose_tool_call", 1);
 
-export const BEGIN_GATEWAY_CALL = call("begin_gateway_call", 12);
-export const REFUSE_GATEWAY_CALL = call("refuse_gateway_call", 11);
-export const SETTLE_GATEWAY_CALL = call("settle_gateway_call", 5);
-export const NOTE_LATE_RESULT = call("note_late_result", 2);
-export const TIDY_GATEWAY_CALLS = call("tidy_gateway_calls", 2);
-
 export const APPEND_TRANSCRIPT = call("append_transcript", 5);
 export const APPEND_BEHIND = call("append_behind", 6);
 export const APPEND_COMPACTED = call("append_compacted", 8);

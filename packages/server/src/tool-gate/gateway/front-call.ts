@@ -34,15 +34,7 @@ export class FrontCall {
     const { calls, clock, quietMs, pool: pooled } = this.#ports;
     const { exchange, message, reply } = this.#calling;
     const tool = this.#tool();
-    const { caller, endpoint } = exchange;
-    const begun = await calls.begin({
-      caller,
-      endpoint,
-      tool,
-      arguments: message.params.arguments,
-      meta: message.meta,
-      pooled,
-    });
+    const begun = await calls.begin({ exchange, message, reply, tool, pooled, gone: this.#signal() });
     if (typeof begun === "string") {
       reply.result(inEra(begun, message.modern));
       return;
@@ -115,23 +107,16 @@ export class FrontCall {
     return {
       tool: tool.tool,
       argumentsJson,
-      rest: this.#round(),
+      rest: begun.round,
       meta: { ...passedMeta(message), ...begun.meta, ...(token === undefined ? {} : { progressToken: ours }) },
       headers: config?.transport === "http" ? parameterHeaders(tool.inputSchema, input) : {},
       timeoutMs,
       signal: this.#signal(),
-      onMessage: (said: Json) => this.#tell(said, { token, ours }),
-      onLate: (answer: RpcAnswer) => void this.#ports.calls.late(begun, lateText(answer)),
-    };
-  }
-
-  /** What a client answers to a result that asked for input. */
-  #round(): Json {
-    const { inputResponses, requestState } = this.#calling.message.params;
-    if (!this.#calling.message.modern) return {};
-    return {
-      ...(inputResponses === undefined ? {} : { inputResponses }),
-      ...(requestState === undefined ? {} : { requestState }),
+      onMessage: (said: Json) => {
+        // What is said on the way is not a result, and nobody could say what of it the policy hides.
+        if (begun.conditions.redacted.length === 0) this.#tell(said, { token, ours });
+      },
+      onLate: (answer: RpcAnswer) => void this.#ports.calls.late(begun, lateAnswer(answer)),
     };
   }
 
@@ -147,8 +132,7 @@ export class FrontCall {
     const { calls, naming, scrub } = this.#ports;
     const { server } = begun.tool;
     if (answer.kind === "error") {
-      const message = scrub(server, answer.message);
-      await calls.refused(begun, { code: answer.code, message });
+      const message = await calls.refused(begun, { code: answer.code, message: scrub(server, answer.message) });
       return errorResult(`The tool refused the call: ${message}`).json;
     }
     const asks = answer.result.resultType !== undefined && answer.result.resultType !== "complete";
@@ -162,6 +146,6 @@ export class FrontCall {
   }
 }
 
-function lateText(answer: RpcAnswer): string {
-  return JSON.stringify(answer.kind === "result" ? answer.result : { error: answer.message });
+function lateAnswer(answer: RpcAnswer): Json {
+  return answer.kind === "result" ? answer.result : { error: answer.message };
 }

@@ -4,9 +4,10 @@ import { isObject, META_CAPABILITIES, META_VERSION, RPC, type Json } from "../mc
 import { McpProblem, type McpRequest } from "../mcp-request.ts";
 import type { ServerFacts } from "../mcp-session.ts";
 import { NotAnswered } from "../rpc-wire.ts";
+import type { Exchange } from "./exchange.ts";
 import type { FrontPorts } from "./front.ts";
 import { renameUris, type Named } from "./naming.ts";
-import { isOffered } from "./offered.ts";
+import { offeredTo } from "./offered.ts";
 
 export interface Asked {
   readonly principal: string;
@@ -35,15 +36,16 @@ export class FrontLists {
     this.#ports = ports;
   }
 
-  async tools(): Promise<Json> {
+  async tools(exchange: Exchange): Promise<Json> {
     const { catalog, servers, naming, single } = this.#ports;
+    const isOffered = await offeredTo(this.#ports, exchange);
     const { values, degraded } = await this.#fromEach((server) =>
       catalog.freshen(server, FRESH_MS).then(() => [server]),
     );
     const reached = new Set(values.map(({ value }) => value));
     const tools = catalog
       .tools()
-      .filter((tool) => servers.includes(tool.server) && reached.has(tool.server) && isOffered(catalog, tool))
+      .filter((tool) => servers.includes(tool.server) && reached.has(tool.server) && isOffered(tool))
       .map((tool) => {
         const name = single === null ? tool.name : naming.name({ server: tool.server, name: tool.tool });
         const definition = catalog.definition(tool);

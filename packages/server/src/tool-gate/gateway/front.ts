@@ -4,6 +4,7 @@
  * A server that cannot be reached takes nothing of the others with it, and is named as degraded.
  */
 import type { Clock, Log } from "@signalbox/core";
+import type { ClientJudge } from "../../gates/client-judge.ts";
 import type { ListenStreams } from "../listen-streams.ts";
 import {
   HANDSHAKE_VERSIONS,
@@ -33,6 +34,7 @@ export interface FrontPorts {
   readonly catalog: ToolCatalog;
   readonly pool: UpstreamPool;
   readonly calls: GatewayCalls;
+  readonly judge: ClientJudge;
   readonly listening: ListenStreams;
   readonly clock: Clock;
   readonly log: Log;
@@ -112,7 +114,7 @@ export class Front {
     }
     switch (message.method) {
       case "tools/list":
-        return this.#lists.tools();
+        return this.#lists.tools(exchange);
       case "prompts/list":
         return this.#lists.prompts(asked);
       case "resources/list":

@@ -2,22 +2,50 @@
  * Calls of tools that clients of the gateway make by themselves: judged, recorded, carried out by whoever knows the way,
  * recorded again. What the client reads is what the ledger keeps.
  */
-import { asPlatformError, clip, makeId, uuidV7Bytes, type ErrorCode, type GatewayCallId } from "@signalbox/contract";
-import { isRepeatable, type Clock, type Digest, type GatewayRecord, type Log, type Randomness } from "@signalbox/core";
+import {
+  asPlatformError,
+  clip,
+  makeId,
+  PlatformError,
+  uuidV7Bytes,
+  type ErrorCode,
+  type GatewayCallId,
+} from "@signalbox/contract";
+import {
+  callDigestText,
+  callVerdict,
+  isRepeatable,
+  type AskedGatewayCall,
+  type Clock,
+  type Digest,
+  type GatewayRecord,
+  type JsonObject,
+  type Log,
+  type Randomness,
+} from "@signalbox/core";
 import { canonicalArguments } from "../../gates/canonical-arguments.ts";
+import type { ClientJudge, ClientVerdict } from "../../gates/client-judge.ts";
 import { settleFirmly } from "../../gates/settling.ts";
+import { readConditions, withoutRedacted, type CallConditions } from "../call-conditions.ts";
 import { isObject, RPC, type Json } from "../mcp-protocol.ts";
-import { McpProblem } from "../mcp-request.ts";
+import type { McpReply } from "../mcp-reply.ts";
+import { McpProblem, type McpRequest } from "../mcp-request.ts";
 import { NotAnswered } from "../rpc-wire.ts";
 import type { UpstreamPool } from "../upstream-pool.ts";
 import type { CatalogTool, ToolCatalog } from "../tool-catalog.ts";
+import { wellFormedBody } from "../strict-json.ts";
 import { errorResult, refusal, shapeResult } from "../tool-result.ts";
+import { awaitDecision, type Begun } from "./asked-calls.ts";
+import type { Exchange } from "./exchange.ts";
 import { clientVerdict } from "./offered.ts";
-import { principalOf, type GatewayCaller } from "./gateway-caller.ts";
+import type { RoundState, RoundStates } from "./round-state.ts";
+import { unknownTool } from "./unknown-tool.ts";
 
 export interface GatewayCallPorts {
   readonly record: GatewayRecord;
   readonly catalog: ToolCatalog;
+  readonly judge: ClientJudge;
+  readonly states: RoundStates;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly randomness: Randomness;
@@ -29,25 +57,33 @@ export interface GatewayCallPorts {
 }
 
 export interface ClientCall {
-  readonly caller: GatewayCaller;
-  /** The address the client used. */
-  readonly endpoint: string;
+  readonly exchange: Exchange;
+  readonly message: McpRequest;
+  readonly reply: McpReply;
   readonly tool: CatalogTool;
-  readonly arguments: unknown;
-  readonly meta: Json;
   /** Whether the principal's own connection carries it, and has to list the tool as it was pinned. */
   readonly pooled: UpstreamPool | null;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly gone: AbortSignal;
 }
 
 /** A call whose intent is committed. */
 export interface BegunCall {
   readonly callId: GatewayCallId;
+  readonly principal: string;
   readonly tool: CatalogTool;
   readonly argumentsJson: string;
+  /** Whether a person changed the arguments. */
+  readonly isEdited: boolean;
+  /** Whether a person approved it. */
+  readonly isApproved: boolean;
+  /** What of the rounds before goes to the server with it. */
+  readonly round: Json;
   /** What goes with the call to its server: a key that is the same on every repetition, and where the call belongs. */
   readonly meta: Json;
   readonly timeoutMs: number;
   readonly mayRepeat: boolean;
+  readonly conditions: CallConditions;
 }
 
 /** A result of MCP as JSON text, recorded already. */
@@ -57,6 +93,12 @@ const TEXT_BYTES_MAX = 40 * 1024;
 const SUMMARY_CHARS = 200;
 const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+/** Calls of a client that are made meanwhile make it be judged again; what goes on so is refused. */
+const JUDGED_AT_MOST = 5;
+
+type Judged = Omit<ClientVerdict, "policyVersion"> & { readonly policyVersion: string | null };
+type Facts = ReturnType<GatewayCalls["factsOf"]>;
+
 export class GatewayCalls {
   readonly #ports: GatewayCallPorts;
 
@@ -64,65 +106,195 @@ export class GatewayCalls {
     this.#ports = ports;
   }
 
-  /** Begins the call, or answers why it is refused. Throws `McpProblem` for arguments that are none. */
+  /** Begins the call, or answers why it is not made. Throws `McpProblem` for what is no call of a tool there is. */
   async begin(call: ClientCall): Promise<BegunCall | Answered> {
-    const { digest, catalog, callMs } = this.#ports;
-    const { caller, endpoint, tool } = call;
-    const argumentsJson = canonicalArguments(call.arguments ?? {});
+    const { message, exchange, tool } = call;
+    const argumentsJson = canonicalArguments(message.params.arguments ?? {});
     if (argumentsJson === null) {
       throw new McpProblem("arguments must be an object.", { status: 200, rpcCode: RPC.invalidParams });
     }
-    const callId = this.#newId();
-    const trace = this.#trace(call.meta);
-    const facts = {
-      callId,
-      tenantId: caller.tenantId,
-      actor: caller.actor,
-      endpoint,
-      server: tool.server,
-      tool: tool.tool,
-      effect: tool.effect,
-      argumentsJson,
-      argumentsDigest: digest.sha256Hex(argumentsJson),
-    };
+    const holder = { principal: exchange.principal, server: tool.server, tool: tool.tool };
+    const state = message.modern ? this.#ports.states.read(message.params, holder) : null;
     try {
-      const process = this.#ports.process();
-      const verdict = await this.#judge(call);
-      if (verdict !== null) {
-        await this.#ports.record.refuse({ ...facts, code: verdict.code, reason: verdict.reason });
-        return refusal(verdict.code, verdict.reason).json;
-      }
-      const { definitionHash } = tool;
-      await this.#ports.record.begin({ ...facts, process, definitionHash, traceId: trace.id });
+      return await this.#begin(call, { facts: this.factsOf(call, argumentsJson), state });
     } catch (thrown) {
+      if (thrown instanceof McpProblem) throw thrown;
       // A gate that cannot decide denies, and nothing has left.
       const error = asPlatformError(thrown);
       if (error.facts.fault === "platform") this.#ports.log.error("a client's call could not be decided", thrown);
       return refusal(error.code, error.detail).json;
     }
+  }
+
+  factsOf({ exchange, tool }: ClientCall, argumentsJson: string) {
+    const { caller, principal, endpoint } = exchange;
     return {
-      callId,
-      tool,
+      callId: this.#newId(),
+      tenantId: caller.tenantId,
+      actor: caller.actor,
+      principal,
+      endpoint,
+      server: tool.server,
+      tool: tool.tool,
+      effect: tool.effect,
       argumentsJson,
-      meta: { "signalbox/idempotencyKey": callId, traceparent: trace.parent },
-      timeoutMs: catalog.timeoutMs(tool.server, tool.tool) ?? callMs,
+      argumentsDigest: this.#ports.digest.sha256Hex(argumentsJson),
+    };
+  }
+
+  async #begin(
+    call: ClientCall,
+    { facts, state }: { readonly facts: Facts; readonly state: RoundState | null },
+  ): Promise<BegunCall | Answered> {
+    const { record } = this.#ports;
+    const { tool, message } = call;
+    const trace = this.#trace(message.meta);
+    for (let look = 0; look < JUDGED_AT_MOST; look += 1) {
+      const process = this.#ports.process();
+      // A client's arguments are an object, which was looked at above.
+      const input = (message.params.arguments ?? {}) as JsonObject;
+      const judged = await this.#judge(call, { input, callId: null });
+      const conditions = readConditions(judged.verdict.conditions);
+      if (judged.verdict.verdict === "deny" || conditions === null) {
+        return this.#refused(call, { facts, judged, waiting: state?.kind === "waiting" ? state.callId : null });
+      }
+      const { policyVersion, isCounted, asOf, verdict: judgement } = judged;
+      const shared = {
+        ...facts,
+        process,
+        definitionHash: tool.definitionHash,
+        traceId: trace.id,
+        policyVersion,
+        judgement,
+      };
+      const begun = { callId: facts.callId, argumentsJson: facts.argumentsJson, isEdited: false, conditions };
+      if (state?.kind === "continued") {
+        const callDigest = this.#digestOf(tool, facts.argumentsJson);
+        const { callId, principal } = facts;
+        const continues = state.callId;
+        if (await record.continueAsked({ callId, process, continues, principal, callDigest })) {
+          return this.#begun(call, { ...begun, isApproved: true, trace: trace.parent, round: roundOf(message, state) });
+        }
+      }
+      if (judgement.verdict === "ask" || state !== null) {
+        return await this.#approved(call, { shared, state, trace: trace.parent });
+      }
+      if ((await record.begin({ ...shared, isCounted, asOf })) === "begun") {
+        return this.#begun(call, { ...begun, isApproved: false, trace: trace.parent, round: roundOf(message, null) });
+      }
+    }
+    throw new PlatformError("policy_unavailable", "The calls that this one is counted with change again and again.");
+  }
+
+  #begun(
+    { tool, exchange }: ClientCall,
+    given: Pick<BegunCall, "callId" | "argumentsJson" | "isEdited" | "isApproved" | "round" | "conditions"> & {
+      readonly trace: string;
+    },
+  ): BegunCall {
+    const { trace, ...rest } = given;
+    const { catalog, callMs } = this.#ports;
+    const timeoutMs = catalog.timeoutMs(tool.server, tool.tool) ?? callMs;
+    return {
+      ...rest,
+      principal: exchange.principal,
+      tool,
+      meta: { "signalbox/idempotencyKey": rest.callId, traceparent: trace },
+      timeoutMs: Math.min(timeoutMs, rest.conditions.timeoutMs),
       mayRepeat: isRepeatable(tool.effect),
     };
   }
 
-  /** The tool answered. */
-  async answered(call: BegunCall, result: Json): Promise<Answered> {
-    const { resultType, ...rest } = result;
-    const whole = resultType === undefined ? rest : { resultType, ...rest };
-    const json = isShort(result) ? JSON.stringify(whole) : shapeResult(result).json;
-    const state = result.isError === true ? "failed" : "succeeded";
-    return this.#settled(call, { state, errorCode: null, json, summary: summaryOf(result) });
+  async #refused(
+    { tool, message }: ClientCall,
+    { facts, judged, waiting }: { readonly facts: Facts; readonly judged: Judged; readonly waiting: string | null },
+  ): Promise<Answered> {
+    const { record } = this.#ports;
+    const { verdict, policyVersion } = judged;
+    const code = verdict.verdict === "deny" ? (verdict.code ?? "policy_denied") : "policy_unavailable";
+    const reason = verdict.verdict === "deny" ? verdict.reason : "The policy demands what this gate cannot do.";
+    if (waiting !== null) {
+      const key = {
+        callId: waiting,
+        principal: facts.principal,
+        callDigest: this.#digestOf(tool, facts.argumentsJson),
+      };
+      const asked = await record.asked(key);
+      if (asked !== null) await record.refuseAsked({ callId: asked.callId, code, reason });
+    }
+    await record.refuse({ ...facts, policyVersion, judgement: verdict, code, reason });
+    // What belongs to another part of the organisation does not exist for this client.
+    if (verdict.rules.some((rule) => rule.startsWith("guard."))) throw unknownTool(String(message.params.name));
+    return refusal(code, reason).json;
   }
 
-  /** The tool's server refused in words of the protocol. `message` is without anything of the server's place. */
-  async refused(call: BegunCall, error: { readonly code: number; readonly message: string }): Promise<void> {
-    const json = errorResult(`The tool refused the call: ${error.message}`).json;
-    await this.#settled(call, { state: "failed", errorCode: null, json, summary: clip(error.message, SUMMARY_CHARS) });
+  /** Asks a person, or finds out what became of the question. */
+  async #approved(
+    call: ClientCall,
+    given: {
+      readonly shared: Omit<Parameters<GatewayRecord["ask"]>[0], "title" | "callDigest">;
+      readonly state: RoundState | null;
+      readonly trace: string;
+    },
+  ): Promise<BegunCall | Answered> {
+    const { record, states, clock, digest, process } = this.#ports;
+    const { tool, message, reply, gone } = call;
+    const { shared, state, trace } = given;
+    const { principal, argumentsJson } = shared;
+    const callDigest = this.#digestOf(tool, argumentsJson);
+    const known = state === null ? null : await record.asked({ callId: state.callId, principal, callDigest });
+    const asked = known ?? (await record.ask({ ...shared, title: tool.title, callDigest }));
+    const ports = {
+      ...{ record, states, clock, digest, process },
+      judge: (now: AskedGatewayCall) => this.#judgeApproved(call, now),
+    };
+    const waiting = { principal, message, reply, tool, callDigest, gone, knows: known !== null };
+    const answer: Begun<CallConditions> | string = await awaitDecision(ports, waiting, asked);
+    if (typeof answer === "string") return answer;
+    const { policyVersion: _, ...rest } = answer;
+    return this.#begun(call, { ...rest, isApproved: true, trace, round: {} });
+  }
+
+  /** What was approved, at the moment it is to be made. What was asked about may be asked about still. */
+  async #judgeApproved(call: ClientCall, asked: AskedGatewayCall) {
+    const { callId, argumentsJson } = asked;
+    // The ledger keeps objects only.
+    const input = JSON.parse(argumentsJson) as JsonObject;
+    const { verdict, policyVersion } = await this.#judge(call, { input, callId });
+    const conditions = readConditions(verdict.conditions);
+    if (verdict.verdict !== "deny" && conditions !== null) return { conditions, policyVersion: policyVersion ?? "" };
+    const code = verdict.code ?? "policy_unavailable";
+    const reason = verdict.verdict === "deny" ? verdict.reason : "The policy demands what this gate cannot do.";
+    await this.#ports.record.refuseAsked({ callId, code, reason });
+    return refusal(code, reason).json;
+  }
+
+  #digestOf({ server, tool, definitionHash }: CatalogTool, argumentsJson: string): string {
+    return this.#ports.digest.sha256Hex(callDigestText({ server, tool, definitionHash, argumentsJson }));
+  }
+
+  /** The tool answered. */
+  async answered(call: BegunCall, result: Json): Promise<Answered> {
+    const { redacted, resultBytes } = call.conditions;
+    const asks = result.resultType !== undefined && result.resultType !== "complete";
+    if (asks && redacted.length > 0) {
+      const detail = "The tool asks for input, and the policy hides parts of what it says.";
+      return this.lost(call, { code: "policy_denied", sent: true, detail });
+    }
+    const { resultType, ...rest } = asks ? this.#covered(call, result) : told(call, withoutRedacted(result, redacted));
+    const whole = resultType === undefined ? rest : { resultType, ...rest };
+    const isWhole = asks || isShort(whole, Math.min(TEXT_BYTES_MAX, resultBytes));
+    const json = isWhole ? wellFormedBody(JSON.stringify(whole)) : shapeResult(whole, resultBytes).json;
+    const state = result.isError === true ? "failed" : "succeeded";
+    return this.#settled(call, { state, errorCode: null, json, summary: summaryOf(whole) });
+  }
+
+  /** The tool's server refused in words of the protocol, without anything of its place. Answers what the client may read. */
+  async refused(call: BegunCall, error: { readonly code: number; readonly message: string }): Promise<string> {
+    const message = call.conditions.redacted.length === 0 ? error.message : "the policy hides why.";
+    const json = errorResult(`The tool refused the call: ${message}`).json;
+    await this.#settled(call, { state: "failed", errorCode: null, json, summary: clip(message, SUMMARY_CHARS) });
+    return message;
   }
 
   /** No answer came. A call that may have acted is unknown, never simply failed. */
@@ -150,29 +322,42 @@ export class GatewayCalls {
   }
 
   /** An answer after the call was given up. Never fails: the client was answered long ago. */
-  async late(call: BegunCall, resultJson: string): Promise<void> {
+  async late(call: BegunCall, answer: Json): Promise<void> {
+    const { redacted } = call.conditions;
     try {
-      await this.#ports.record.noteLate(call.callId, resultJson);
+      const kept = redacted.length === 0 ? answer : withoutRedacted(answer, redacted);
+      await this.#ports.record.noteLate(call.callId, JSON.stringify(kept));
     } catch (thrown) {
       this.#ports.log.error("a late result could not be recorded", thrown, { gatewayCallId: call.callId });
     }
   }
 
-  async #judge({
-    tool,
-    caller,
-    pooled,
-    arguments: input = {},
-  }: ClientCall): Promise<{ readonly code: ErrorCode; readonly reason: string } | null> {
-    const { catalog } = this.#ports;
+  /** An approval covers the rounds that follow: what the server gives for them goes along with it. */
+  #covered({ isApproved, callId, principal, tool }: BegunCall, result: Json): Json {
+    if (!isApproved) return result;
+    const upstream = typeof result.requestState === "string" ? result.requestState : null;
+    const holder = { principal, server: tool.server, tool: tool.tool };
+    return { ...result, requestState: this.#ports.states.seal(callId, { kind: "continued", upstream }, holder) };
+  }
+
+  async #judge(
+    { tool, exchange, pooled }: ClientCall,
+    { input, callId }: { readonly input: JsonObject; readonly callId: GatewayCallId | null },
+  ): Promise<Judged> {
+    const { catalog, judge } = this.#ports;
+    const { caller, principal } = exchange;
+    const denied = (code: ErrorCode, reason: string): Judged => {
+      const verdict = callVerdict({ verdict: "deny", code, reason });
+      return { verdict, policyVersion: null, isCounted: false, asOf: null };
+    };
     const allowed = clientVerdict(catalog, tool);
-    if (allowed.kind !== "allow") return { code: "tool_not_allowed", reason: allowed.reason };
+    if (allowed.kind !== "allow") return denied("tool_not_allowed", allowed.reason);
     const pinned = await catalog.judge(tool, input);
-    if (pinned.kind === "allow") {
-      const place = { server: tool.server, principal: principalOf(caller) };
-      return (await pooled?.drift(place, tool)) ?? null;
-    }
-    return pinned.kind === "deny" ? pinned : { code: "tool_not_allowed", reason: pinned.reason };
+    if (pinned.kind !== "allow")
+      return denied(pinned.kind === "deny" ? pinned.code : "tool_not_allowed", pinned.reason);
+    const drift = await pooled?.drift({ server: tool.server, principal }, tool);
+    if (drift?.kind === "deny") return denied(drift.code, drift.reason);
+    return judge.judge({ ...caller, principal }, { tool, input, callId });
   }
 
   async #settled(
@@ -211,8 +396,27 @@ export class GatewayCalls {
   }
 }
 
+/** The client's model goes on from the arguments it wrote; that others were used it learns here. */
+function told({ isEdited, argumentsJson }: BegunCall, result: Json): Json {
+  if (!isEdited) return result;
+  const text = `A person changed the arguments of this call before it was made: ${argumentsJson}`;
+  const content: readonly unknown[] = Array.isArray(result.content) ? result.content : [];
+  return { ...result, content: [{ type: "text", text }, ...content] };
+}
+
+/** What of a client's answers goes to its server: nothing of what was between the client and this gate. */
+function roundOf({ params, modern }: McpRequest, state: RoundState | null): Json {
+  if (!modern) return {};
+  const { inputResponses } = params;
+  const requestState = state === null ? params.requestState : (state.upstream ?? undefined);
+  return {
+    ...(inputResponses === undefined ? {} : { inputResponses }),
+    ...(requestState === undefined ? {} : { requestState }),
+  };
+}
+
 /** Whether the result passes as it is. */
-function isShort(result: Json): boolean {
+function isShort(result: Json, bytesMax: number): boolean {
   const blocks = Array.isArray(result.content) ? result.content.filter(isObject) : [];
   const structured = result.structuredContent === undefined ? "" : JSON.stringify(result.structuredContent);
   let bytes = Buffer.byteLength(structured);
@@ -220,7 +424,7 @@ function isShort(result: Json): boolean {
     const inner = isObject(block.resource) ? block.resource.text : block.text;
     if (typeof inner === "string") bytes += Buffer.byteLength(inner);
   }
-  return bytes <= TEXT_BYTES_MAX;
+  return bytes <= bytesMax;
 }
 
 function summaryOf(result: Json): string {

@@ -7,6 +7,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { asPlatformError, PlatformError } from "@signalbox/contract";
 import type { Clock, Digest, GatewayRecord, Log, Randomness } from "@signalbox/core";
+import type { ClientJudge } from "../../gates/client-judge.ts";
 import type { Gate } from "../../gates/gate-server.ts";
 import { HttpClient } from "../../gates/http-client.ts";
 import { readBody } from "../../gates/message-body.ts";
@@ -14,6 +15,7 @@ import { ListenStreams } from "../listen-streams.ts";
 import { McpReply } from "../mcp-reply.ts";
 import { McpProblem, readClientMessage } from "../mcp-request.ts";
 import { NotAnswered } from "../rpc-wire.ts";
+import { wellFormedBody } from "../strict-json.ts";
 import type { ToolCatalog } from "../tool-catalog.ts";
 import type { UpstreamPool } from "../upstream-pool.ts";
 import type { Exchange } from "./exchange.ts";
@@ -24,6 +26,7 @@ import { refusedHost, type AllowedHosts } from "./host-rule.ts";
 import { HttpRelay, OtherEra } from "./http-relay.ts";
 import { plainNaming, PREFIXED } from "./naming.ts";
 import { RelayUpstream } from "./relay-upstream.ts";
+import { RoundStates } from "./round-state.ts";
 import { scrubberOf } from "./scrubber.ts";
 import { SealedSessions } from "./sealed-sessions.ts";
 import { keepTidy } from "./tidying.ts";
@@ -33,6 +36,8 @@ export interface GatewayOptions {
   readonly pool: UpstreamPool;
   readonly servers: readonly string[];
   readonly record: GatewayRecord;
+  /** Judges calls by the policy that is in place. */
+  readonly judge: ClientJudge;
   /** Who asks. Rejects with `unauthenticated`, `invalid_actor` or `permission_denied`. */
   readonly identify: (headers: IncomingHttpHeaders) => Promise<GatewayCaller>;
   /** Incarnation of this process. Throws while the process is not sure of it. */
@@ -110,6 +115,7 @@ class HttpGateway implements Gateway {
 
   toolsChanged(): void {
     this.#listening.announce("toolsListChanged");
+    for (const relay of this.#relays.values()) relay.toolsChanged();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -120,11 +126,12 @@ class HttpGateway implements Gateway {
   }
 
   #build(): void {
-    const { catalog, pool, servers, log, clock, digest, randomness } = this.#options;
-    const calls = new GatewayCalls({ ...this.#options, callMs: this.#limits.callMs });
+    const { catalog, pool, servers, judge, log, clock, digest, randomness } = this.#options;
+    const states = new RoundStates(this.#options.secret, randomness);
+    const calls = new GatewayCalls({ ...this.#options, states, callMs: this.#limits.callMs });
     const sessions = new SealedSessions(this.#options.secret, randomness);
     const scrub = scrubberOf(pool);
-    const shared = { catalog, pool, calls, log, clock, ...this.#limits, stopping: this.#stop.signal };
+    const shared = { catalog, pool, calls, judge, log, clock, ...this.#limits, stopping: this.#stop.signal };
     const front = { ...shared, listening: this.#listening, cancels: new Map<string, () => void>(), scrub };
     const offered = servers.filter((server) => pool.config(server)?.clients !== "none").sort();
     this.#fronts.set(`units/${UNIT}`, new Front({ ...front, servers: offered, naming: PREFIXED, single: null }));
@@ -164,11 +171,9 @@ class HttpGateway implements Gateway {
     }
   }
 
-  async #post(
-    exchange: Exchange,
-    ways: { readonly front: Front; readonly relay: HttpRelay | undefined },
-  ): Promise<void> {
-    const message = readClientMessage(exchange.text, exchange.request.headers);
+  async #post(given: Exchange, ways: { readonly front: Front; readonly relay: HttpRelay | undefined }): Promise<void> {
+    const message = readClientMessage(given.text, given.request.headers);
+    const exchange = { ...given, text: wellFormedBody(given.text) };
     const id = "id" in message ? message.id : null;
     try {
       if (ways.relay === undefined) await ways.front.post(exchange, message);

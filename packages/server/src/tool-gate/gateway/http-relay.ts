@@ -4,16 +4,18 @@
  * client showed to us reaches the server.
  */
 import type { Clock, Digest, Log } from "@signalbox/core";
-import { isObject, RPC, SUPPORTED_VERSIONS, type Json } from "../mcp-protocol.ts";
+import type { ClientJudge } from "../../gates/client-judge.ts";
+import { isObject, META_SUBSCRIPTION, RPC, SUPPORTED_VERSIONS, type Json } from "../mcp-protocol.ts";
 import { McpReply } from "../mcp-reply.ts";
 import { McpProblem, type McpRequest } from "../mcp-request.ts";
 import { NotAnswered } from "../rpc-wire.ts";
 import type { ToolCatalog } from "../tool-catalog.ts";
+import { parameterHeaders } from "../parameter-headers.ts";
 import { readListedTool } from "../tool-definition.ts";
 import { goneSignal, type ClientMessage, type Exchange } from "./exchange.ts";
-import type { GatewayCalls } from "./gateway-calls.ts";
-import { isOffered, offeredTool } from "./offered.ts";
-import { RelayedCall } from "./relayed-call.ts";
+import type { BegunCall, GatewayCalls } from "./gateway-calls.ts";
+import { offeredTo, offeredTool } from "./offered.ts";
+import { inEra, RelayedCall } from "./relayed-call.ts";
 import { isStream, readMessage, relayAnswer } from "./relayed-answer.ts";
 import type { RelayedRequest, RelayUpstream } from "./relay-upstream.ts";
 import type { RelayedSession, SealedSessions } from "./sealed-sessions.ts";
@@ -23,6 +25,7 @@ export interface HttpRelayPorts {
   readonly upstream: RelayUpstream;
   readonly catalog: ToolCatalog;
   readonly calls: GatewayCalls;
+  readonly judge: ClientJudge;
   readonly sessions: SealedSessions;
   readonly clock: Clock;
   readonly digest: Digest;
@@ -81,6 +84,8 @@ const OTHER_ERA_CODES: ReadonlySet<unknown> = new Set([RPC.unsupportedVersion, R
 
 export class HttpRelay {
   readonly #ports: HttpRelayPorts;
+  /** Streams on which the server speaks by itself, and what tells their clients that tools have changed. */
+  readonly #listening = new Map<McpReply, string>();
 
   constructor(ports: HttpRelayPorts) {
     this.#ports = ports;
@@ -118,8 +123,15 @@ export class HttpRelay {
     }
     const reply = new McpReply(exchange.response, null);
     reply.frame(": listening\n\n");
+    this.#listening.set(reply, toolsChangedFrame({}));
     await relayAnswer(head, { reply, id: null, scrub: this.#ports.scrub }).catch(() => false);
+    this.#listening.delete(reply);
     exchange.response.end();
+  }
+
+  /** What clients may have of the server's tools is another than it was, whether or not the server lists others. */
+  toolsChanged(): void {
+    for (const [reply, frame] of this.#listening) reply.frame(frame);
   }
 
   /** Ends a session of this client. */
@@ -193,13 +205,17 @@ export class HttpRelay {
         head.resume();
         throw new OtherEra();
       }
-      const onAnswer = NARROWED[message.method]?.(this.#ports, message);
+      if (endless && wantsTools(message)) {
+        this.#listening.set(reply, toolsChangedFrame({ _meta: { [META_SUBSCRIPTION]: message.id } }));
+      }
+      const onAnswer = NARROWED[message.method]?.({ ports: this.#ports, exchange, message });
       const answered = await relayAnswer(head, { reply, id: message.id, scrub, ...(onAnswer ? { onAnswer } : {}) });
       if (!answered && onAnswer !== undefined) exchange.response.end();
     } catch (thrown) {
       if (endless && exchange.response.headersSent) exchange.response.end();
       else throw signal.aborted && !(thrown instanceof NotAnswered) ? inTime(signal) : thrown;
     } finally {
+      this.#listening.delete(reply);
       done.abort("answered");
       await alive;
     }
@@ -208,26 +224,19 @@ export class HttpRelay {
   async #call(exchange: Exchange, { message, session }: Passing): Promise<void> {
     const { catalog, server, calls } = this.#ports;
     const tool = offeredTool(catalog, { server, name: message.params.name });
-    const { caller, endpoint, response } = exchange;
-    const begun = await calls.begin({
-      caller,
-      endpoint,
-      tool,
-      arguments: message.params.arguments,
-      meta: message.meta,
-      pooled: null,
-    });
-    const call = new RelayedCall(this.#ports, { exchange, message, begun });
+    const reply = new McpReply(exchange.response, message.id);
+    const gone = AbortSignal.any([goneSignal(exchange.response), this.#ports.stopping]);
+    const begun = await calls.begin({ exchange, message, reply, tool, pooled: null, gone });
     if (typeof begun === "string") {
-      new McpReply(response, message.id).result(call.inEra(begun));
+      reply.result(inEra(begun, message.modern));
       return;
     }
-    await call.run((body, signal) =>
-      this.#ports.upstream.send({
-        ...this.#request(exchange, { session, signal, mayRepeat: begun.mayRepeat }),
-        body,
-      }),
-    );
+    const call = new RelayedCall(this.#ports, { exchange, message, reply, begun });
+    await call.run((body, signal) => {
+      const asked = this.#request(exchange, { session, signal, mayRepeat: begun.mayRepeat });
+      const headers = begun.isEdited ? headersOf(asked.headers, begun) : asked.headers;
+      return this.#ports.upstream.send({ ...asked, headers, body });
+    });
   }
 
   #request(
@@ -244,26 +253,53 @@ export class HttpRelay {
   }
 }
 
+/** Headers that repeat arguments say what is carried out. */
+function headersOf(
+  given: Readonly<Record<string, string>>,
+  { tool, argumentsJson }: BegunCall,
+): Record<string, string> {
+  const kept = Object.entries(given).filter(([name]) => !PARAMETER_HEADER.test(name));
+  return { ...Object.fromEntries(kept), ...parameterHeaders(tool.inputSchema, JSON.parse(argumentsJson)) };
+}
+
+function wantsTools({ params }: McpRequest): boolean {
+  return isObject(params.notifications) && params.notifications.toolsListChanged === true;
+}
+
+function toolsChangedFrame(params: Json): string {
+  const told = { jsonrpc: "2.0", method: "notifications/tools/list_changed", params };
+  return `event: message\ndata: ${JSON.stringify(told)}\n\n`;
+}
+
 interface Passing {
   readonly message: McpRequest;
   readonly session: RelayedSession | null;
 }
 
-type Narrowing = (ports: HttpRelayPorts, message: McpRequest) => (answer: Json) => Promise<string>;
+interface Narrowed {
+  readonly ports: HttpRelayPorts;
+  readonly exchange: Exchange;
+  readonly message: McpRequest;
+}
+
+type Narrowing = (narrowed: Narrowed) => (answer: Json) => Promise<string>;
 
 /** Answers that are not passed on as they are. */
 const NARROWED: Readonly<Record<string, Narrowing>> = {
-  "tools/list": (ports, message) => async (answer) => {
-    if (!isObject(answer.result)) return JSON.stringify(answer);
-    const tools = Array.isArray(answer.result.tools) ? answer.result.tools.filter(isObject) : [];
-    const offered = tools.filter((entry) => {
-      const listed = readListedTool(entry, ports.digest);
-      const pin = listed === null ? null : ports.catalog.find(ports.server, listed.tool);
-      return pin !== null && isOffered(ports.catalog, pin) && pin.definitionHash === listed?.definitionHash;
-    });
-    const notKept = message.modern ? { ttlMs: 0, cacheScope: "private" } : {};
-    return JSON.stringify({ ...answer, result: { ...answer.result, tools: offered, ...notKept } });
-  },
+  "tools/list":
+    ({ ports, exchange, message }) =>
+    async (answer) => {
+      if (!isObject(answer.result)) return JSON.stringify(answer);
+      const isOffered = await offeredTo(ports, exchange);
+      const tools = Array.isArray(answer.result.tools) ? answer.result.tools.filter(isObject) : [];
+      const offered = tools.filter((entry) => {
+        const listed = readListedTool(entry, ports.digest);
+        const pin = listed === null ? null : ports.catalog.find(ports.server, listed.tool);
+        return pin !== null && isOffered(pin) && pin.definitionHash === listed?.definitionHash;
+      });
+      const notKept = message.modern ? { ttlMs: 0, cacheScope: "private" } : {};
+      return JSON.stringify({ ...answer, result: { ...answer.result, tools: offered, ...notKept } });
+    },
   "server/discover": () => async (answer) => {
     if (!isObject(answer.result)) return JSON.stringify(answer);
     // Clients of the older era are served whether or not the server itself still speaks it.

@@ -1,11 +1,17 @@
 /** Which tools clients of the gateway see. What they do not see does not exist for them. */
 import { judgeClientCall, type Verdict } from "@signalbox/core";
+import type { ClientJudge } from "../../gates/client-judge.ts";
 import type { CatalogTool, ToolCatalog } from "../tool-catalog.ts";
+import type { Exchange } from "./exchange.ts";
 import { unknownTool } from "./unknown-tool.ts";
 
-/** Whether clients are shown the tool: offered by its operator, and listed as it was pinned. */
-export function isOffered(catalog: ToolCatalog, tool: CatalogTool): boolean {
-  return tool.state === "ready" && mayBeCalled(catalog, tool);
+/** Whether this client is shown a tool: offered by its operator, listed as it was pinned, and within the policy's reach. */
+export async function offeredTo(
+  { catalog, judge }: { readonly catalog: ToolCatalog; readonly judge: ClientJudge },
+  { caller, principal }: Pick<Exchange, "caller" | "principal">,
+): Promise<(tool: CatalogTool) => boolean> {
+  const isWithinReach = await judge.reach({ ...caller, principal });
+  return (tool) => tool.state === "ready" && mayBeCalled(catalog, tool) && isWithinReach(tool);
 }
 
 /** The tool a client names. Throws the same problem for one that is not there and one that is not for clients. */
@@ -29,7 +35,5 @@ export function clientVerdict(catalog: ToolCatalog, tool: CatalogTool): Verdict<
   return judgeClientCall({
     clients: config?.clients ?? "classified",
     classified: settings !== undefined,
-    effect: tool.effect,
-    approve: settings?.approve ?? "policy",
   });
 }

@@ -17,6 +17,8 @@ export interface Relaying {
   readonly scrub: (text: string) => string;
   /** The answer as the client gets it, as JSON text. Left out: as it came. */
   readonly onAnswer?: ((message: Json) => Promise<string>) | undefined;
+  /** Passes on nothing but the answer. */
+  readonly isQuiet?: boolean;
   /** Told of every other message of a stream. */
   readonly onMessage?: ((message: Json) => void) | undefined;
 }
@@ -70,7 +72,8 @@ async function relayStream(head: IncomingMessage, relaying: Relaying): Promise<b
   return answered;
 }
 
-async function relayFrame(frame: Frame, { reply, id, scrub, onAnswer, onMessage }: Relaying): Promise<boolean> {
+async function relayFrame(frame: Frame, relaying: Relaying): Promise<boolean> {
+  const { reply, id, scrub, onAnswer, onMessage, isQuiet = false } = relaying;
   const { data } = frame;
   if (data === null || (onAnswer === undefined && onMessage === undefined)) {
     const text = data === null ? null : scrub(data);
@@ -82,6 +85,7 @@ async function relayFrame(frame: Frame, { reply, id, scrub, onAnswer, onMessage 
     reply.frame(rewritten(frame, scrub(await onAnswer(message))));
     return true;
   }
+  if (isQuiet) return false;
   if (isObject(message)) onMessage?.(message);
   const text = scrub(data);
   reply.frame(text === data ? frame.bytes : rewritten(frame, text));

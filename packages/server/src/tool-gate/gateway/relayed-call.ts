@@ -18,7 +18,8 @@ export type SendCall = (body: string, signal: AbortSignal) => Promise<IncomingMe
 interface Relayed {
   readonly exchange: Exchange;
   readonly message: McpRequest;
-  readonly begun: BegunCall | string;
+  readonly reply: McpReply;
+  readonly begun: BegunCall;
 }
 
 /** How long a call that was given up is still listened to, so that what it came to is not lost. */
@@ -33,17 +34,15 @@ export class RelayedCall {
   constructor(ports: HttpRelayPorts, relayed: Relayed) {
     this.#ports = ports;
     this.#relayed = relayed;
-    this.#reply = new McpReply(relayed.exchange.response, relayed.message.id);
+    this.#reply = relayed.reply;
   }
 
-  /** A result as the client's era writes it. */
-  inEra(json: string): string {
+  #inEra(json: string): string {
     return inEra(json, this.#relayed.message.modern);
   }
 
   async run(send: SendCall): Promise<void> {
     const { begun, message, exchange } = this.#relayed;
-    if (typeof begun === "string") return;
     const { clock, quietMs, stopping } = this.#ports;
     const stop = new AbortController();
     const gone = goneSignal(exchange.response);
@@ -68,12 +67,16 @@ export class RelayedCall {
   async #relay(begun: BegunCall, way: { readonly send: SendCall; readonly signal: AbortSignal }): Promise<void> {
     const { scrub } = this.#ports;
     const { message } = this.#relayed;
-    const _meta = { ...message.meta, ...begun.meta };
-    const body = { jsonrpc: "2.0", id: message.id, method: message.method, params: { ...message.params, _meta } };
+    const { inputResponses: _said, requestState: _state, ...given } = message.params;
+    const changed = begun.isEdited ? { arguments: JSON.parse(begun.argumentsJson) as unknown } : {};
+    const params = { ...given, ...begun.round, ...changed, _meta: { ...message.meta, ...begun.meta } };
+    const body = { jsonrpc: "2.0", id: message.id, method: message.method, params };
+    // What is said on the way is not a result, and nobody could say what of it the policy hides.
+    const isQuiet = begun.conditions.redacted.length > 0;
     try {
       const head = await way.send(JSON.stringify(body), way.signal);
       const onAnswer = (answer: Json): Promise<string> => this.#close(begun, answer);
-      const answered = await relayAnswer(head, { reply: this.#reply, id: message.id, scrub, onAnswer });
+      const answered = await relayAnswer(head, { reply: this.#reply, id: message.id, scrub, onAnswer, isQuiet });
       if (!answered) await this.#streamEnded(begun);
     } catch (thrown) {
       const problem = way.signal.aborted ? notAnswered("cancelled") : thrown;
@@ -86,17 +89,18 @@ export class RelayedCall {
     const { calls, scrub } = this.#ports;
     const id = JSON.stringify(this.#relayed.message.id);
     if (this.#closed) {
-      await calls.late(begun, JSON.stringify(answer.result ?? answer.error ?? null));
+      await calls.late(begun, isObject(answer.result) ? answer.result : { error: answer.error ?? null });
       return JSON.stringify(answer);
     }
     this.#closed = true;
     if (isObject(answer.result)) {
       const json = await calls.answered(begun, answer.result);
-      return `{"jsonrpc":"2.0","id":${id},"result":${this.inEra(json)}}`;
+      return `{"jsonrpc":"2.0","id":${id},"result":${this.#inEra(json)}}`;
     }
     const { code, message } = isObject(answer.error) ? answer.error : {};
-    await calls.refused(begun, { code: Number(code), message: scrub(String(message)) });
-    return JSON.stringify(answer);
+    const said = await calls.refused(begun, { code: Number(code), message: scrub(String(message)) });
+    const isHidden = begun.conditions.redacted.length > 0;
+    return JSON.stringify(isHidden ? { ...answer, error: { code, message: said } } : answer);
   }
 
   /** A stream that a client with a session may take up again says nothing about the call; it is only not known. */
@@ -105,14 +109,14 @@ export class RelayedCall {
     this.#closed = true;
     const detail = "The tool server's stream ended without an answer.";
     const json = await this.#ports.calls.lost(begun, { code: "tool_upstream_failed", sent: true, detail });
-    if (this.#relayed.message.modern) this.#reply.result(this.inEra(json));
+    if (this.#relayed.message.modern) this.#reply.result(this.#inEra(json));
     else this.#relayed.exchange.response.end();
   }
 
   async #fail(begun: BegunCall, thrown: unknown): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#reply.result(this.inEra(await this.#ports.calls.threw(begun, thrown)));
+    this.#reply.result(this.#inEra(await this.#ports.calls.threw(begun, thrown)));
   }
 
   /** The call's time is over. The client hears so at once; its server is told, and may still say what came of it. */
