@@ -77,10 +77,14 @@ export function clientOf(key: string, ...urls: readonly string[]): GatewayClient
 /** The official client of both eras, made to speak one, connected. */
 export async function officialClient(
   era: Era,
-  options: { readonly url: string; readonly key: string },
+  options: { readonly url: string; readonly key: string; readonly elicits?: boolean },
 ): Promise<Client> {
   const mode = era === "modern" ? "auto" : "legacy";
-  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+  const capabilities = options.elicits === true ? { elicitation: { form: {} } } : {};
+  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode }, capabilities });
+  if (options.elicits === true) {
+    client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: {} }));
+  }
   const requestInit = { headers: { authorization: `Bearer ${options.key}` } };
   await client.connect(new StreamableHTTPClientTransport(new URL(options.url), { requestInit }));
   return client;

@@ -205,12 +205,14 @@ export class HttpRelay {
         head.resume();
         throw new OtherEra();
       }
-      if (endless && wantsTools(message)) {
-        this.#listening.set(reply, toolsChangedFrame({ _meta: { [META_SUBSCRIPTION]: message.id } }));
-      }
+      const goesOn = endless && isStream(head) && wantsTools(message);
+      if (goesOn) this.#listening.set(reply, toolsChangedFrame({ _meta: { [META_SUBSCRIPTION]: message.id } }));
       const onAnswer = NARROWED[message.method]?.({ ports: this.#ports, exchange, message });
-      const answered = await relayAnswer(head, { reply, id: message.id, scrub, ...(onAnswer ? { onAnswer } : {}) });
-      if (!answered && onAnswer !== undefined) exchange.response.end();
+      const relaying = { reply, id: message.id, scrub, goesOn, ...(onAnswer ? { onAnswer } : {}) };
+      const answered = await relayAnswer(head, relaying);
+      // The server has nothing more to say; what its tools are to this client may change all the same.
+      if (goesOn) await aborted(signal);
+      if (goesOn || (!answered && onAnswer !== undefined)) exchange.response.end();
     } catch (thrown) {
       if (endless && exchange.response.headersSent) exchange.response.end();
       else throw signal.aborted && !(thrown instanceof NotAnswered) ? inTime(signal) : thrown;
@@ -260,6 +262,13 @@ function headersOf(
 ): Record<string, string> {
   const kept = Object.entries(given).filter(([name]) => !PARAMETER_HEADER.test(name));
   return { ...Object.fromEntries(kept), ...parameterHeaders(tool.inputSchema, JSON.parse(argumentsJson)) };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 function wantsTools({ params }: McpRequest): boolean {

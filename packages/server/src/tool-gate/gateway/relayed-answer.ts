@@ -17,6 +17,8 @@ export interface Relaying {
   readonly scrub: (text: string) => string;
   /** The answer as the client gets it, as JSON text. Left out: as it came. */
   readonly onAnswer?: ((message: Json) => Promise<string>) | undefined;
+  /** Leaves a stream without an answer open when its server has nothing more to say. */
+  readonly goesOn?: boolean;
   /** Passes on nothing but the answer. */
   readonly isQuiet?: boolean;
   /** Told of every other message of a stream. */
@@ -68,7 +70,7 @@ async function relayStream(head: IncomingMessage, relaying: Relaying): Promise<b
     if (cause instanceof NotAnswered || answered) throw cause;
     throw new NotAnswered("tool_upstream_failed", { sent: true, detail: "The tool server's stream broke.", cause });
   }
-  if (answered || relaying.onAnswer === undefined) reply.end();
+  if (answered || (relaying.onAnswer === undefined && relaying.goesOn !== true)) reply.end();
   return answered;
 }
 
