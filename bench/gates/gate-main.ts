@@ -12,30 +12,34 @@ import {
   type IdKind,
   type SnapshotTool,
 } from "@signalbox/contract";
-import { callVerdict, type Log, type ToolJudge } from "@signalbox/core";
+import { DAY_MS, type BatchCall, type Log } from "@signalbox/core";
+import pg from "pg";
+import { apiKeyHmac, Callers } from "../../packages/server/src/api/caller.ts";
+import { createClientJudge } from "../../packages/server/src/gates/client-judge.ts";
 import { createGateServer } from "../../packages/server/src/gates/gate-server.ts";
 import { HttpClient } from "../../packages/server/src/gates/http-client.ts";
+import { judgeMessage } from "../../packages/server/src/gates/judging.ts";
+import { createPolicyJudge, versionOfFile, wordsOfFile } from "../../packages/server/src/gates/policy-judge.ts";
+import { PolicySource } from "../../packages/server/src/gates/policy-source.ts";
 import { createModelGate } from "../../packages/server/src/model-gate/model-gate.ts";
 import { migrate } from "../../packages/server/src/store/migrations.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
+import { createGateway } from "../../packages/server/src/tool-gate/gateway/gateway.ts";
 import { ToolCatalog } from "../../packages/server/src/tool-gate/tool-catalog.ts";
 import { createToolGate } from "../../packages/server/src/tool-gate/tool-gate.ts";
 import { UpstreamPool } from "../../packages/server/src/tool-gate/upstream-pool.ts";
 import type { ToolServerConfig } from "../../packages/server/src/tool-gate/tool-server.ts";
+import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
 import { openRecord } from "../../packages/server/src/wiring/record.ts";
 import type { ProposedCalls } from "./gate-process.ts";
 import { serveOrders } from "./measured-process.ts";
 
 const TENANT = "default";
+const SECRET = "secret of the bench";
 const ACTOR = { keyId: "key_bench", user: null, roles: [], units: [] };
 const PLENTY = 1_000_000_000;
 const BEAT_MS = 1_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: (text, thrown) => console.error(text, thrown) };
-
-const judge: ToolJudge = {
-  version: () => "allowing",
-  judge: async ({ calls }) => calls.map(() => callVerdict({ verdict: "allow", reason: "" })),
-};
 
 const newId = <K extends IdKind>(kind: K) => makeId(kind, uuidV7Bytes(Date.now(), randomBytes(10)));
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -49,7 +53,7 @@ const record = stack.use(
     directConfig: config,
     log,
     expectedSeat: () => null,
-    secret: "secret of the bench",
+    secret: SECRET,
     egressAllow: { names: [], networks: [] },
   }),
 );
@@ -75,6 +79,21 @@ const tools: readonly SnapshotTool[] = catalog.tools().map((tool) => {
 });
 await startRun();
 
+// The policy that is shipped, as a platform judges by it.
+const source = stack.use(new PolicySource({ ...ports, record: record.policies, tenantId: TENANT }));
+const version = versionOfFile(servers, (text) => sha256(text));
+const said = { source, words: wordsOfFile(servers), wordsVersion: () => version, clock: systemClock } as const;
+const judge = createPolicyJudge({ ...said, record: record.policies, posture: "dev" });
+await source.current();
+const clients = createClientJudge({
+  ...said,
+  record: record.gateway,
+  nameOf: (server, tool) => `${server}__${tool}`,
+  posture: "dev",
+  log,
+});
+const key = await newKey();
+
 const gatePorts = { ...ports, judge, record: record.gates, process: () => incarnation };
 const provider = {
   name: "sim",
@@ -85,10 +104,34 @@ const provider = {
 } as const;
 const modelGate = stack.use(createModelGate({ ...gatePorts, providers: [provider] }));
 const toolGate = stack.use(createToolGate({ ...gatePorts, catalog, pool }));
+const callers = new Callers({
+  record: createApiRecord(record.queries),
+  secret: SECRET,
+  monotonicMs: () => systemClock.monotonicMs(),
+});
+const gateway = stack.use(
+  createGateway({
+    ...ports,
+    catalog,
+    pool,
+    servers: Object.keys(servers),
+    record: record.gateway,
+    judge: clients,
+    identify: async ({ authorization }) => {
+      const { scope, actor } = await callers.identify({ authorization, actor: undefined });
+      return { tenantId: scope.tenantId, actor };
+    },
+    process: () => incarnation,
+    secret: SECRET,
+    hosts: null,
+    retentionMs: DAY_MS,
+  }),
+);
 const server = stack.use(
   await createGateServer({
     modelGate,
     toolGate,
+    gateway,
     connectRoutes: [],
     messageBytesMax: 1_000,
     host: "127.0.0.1",
@@ -97,11 +140,24 @@ const server = stack.use(
   }),
 );
 
-await serveOrders({ url: server.url, token }, async (order) => {
+await serveOrders({ url: server.url, token, key }, async (order) => {
   // `gate-process.ts` sends these and nothing else.
   if ("propose" in order) await propose(order.propose as ProposedCalls);
   return {};
 });
+
+async function newKey(): Promise<string> {
+  const made = `sbx_${randomBytes(24).toString("base64url")}`;
+  const client = new pg.Client(config);
+  await client.connect();
+  await client.query(
+    `insert into signalbox.api_key (id, tenant_id, name, prefix, hash, rights)
+     values ('key_bench', $1, 'bench', $2, $3, '{tools}')`,
+    [TENANT, made.slice(0, 8), apiKeyHmac(SECRET, made)],
+  );
+  await client.end();
+  return made;
+}
 
 async function startRun(): Promise<void> {
   const agentId = newId("agent");
@@ -147,7 +203,7 @@ async function startRun(): Promise<void> {
   await record.ownership.adopt(claim).bindSlot({ tokenHash, workerId: "bench" });
 }
 
-async function propose(calls: ProposedCalls): Promise<void> {
+async function propose(asked: ProposedCalls): Promise<void> {
   const modelCallId = newId("modelCall");
   const intent = {
     tokenHash,
@@ -157,23 +213,32 @@ async function propose(calls: ProposedCalls): Promise<void> {
     requestedModel: "sim/bench",
   } as const;
   await record.gates.openModelCall({ ...intent, requestBytes: 1, rules: [] });
-  const argumentsJson = canonicalJson(calls.input);
-  const proposals = calls.ids.map((toolUseId) => {
-    const tool = tools.find((each) => each.name === calls.name);
-    if (tool === undefined) throw new Error(`there is no tool ${calls.name}`);
+  const argumentsJson = canonicalJson(asked.input);
+  const proposed = asked.ids.map((toolUseId) => {
+    const tool = tools.find((each) => each.name === asked.name);
+    if (tool === undefined) throw new Error(`there is no tool ${asked.name}`);
     return {
       toolCallId: newId("toolCall"),
       toolUseId,
-      name: calls.name,
+      name: asked.name,
       argumentsJson,
       server: tool.server,
       tool: tool.tool,
       effect: tool.effect,
       definitionHash: tool.definitionHash,
       argumentsDigest: sha256(argumentsJson),
-      callDigest: null,
-      judged: null,
     };
+  });
+  // As the model gate judges a message before it lets go of it.
+  const calls = proposed.map((call): BatchCall => ({ ...call, state: "proposed" }));
+  const { policyVersion, judged } = await judgeMessage(
+    { ...ports, judge },
+    { view: await record.gates.slot(tokenHash), calls },
+  );
+  const proposals = proposed.map((call, at) => {
+    const verdict = judged[at]?.verdict;
+    if (verdict === undefined) throw new Error("a call was not judged");
+    return { ...call, callDigest: verdict.callDigest, judged: { ...verdict, policyVersion } };
   });
   await record.gates.settleModelCall({
     modelCallId,

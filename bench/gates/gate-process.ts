@@ -21,6 +21,8 @@ export interface GateProcessOptions {
 export interface GateProcess extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
+  /** Of a client that uses tools by itself. */
+  readonly key: string;
   propose(calls: ProposedCalls): Promise<void>;
   /** CPU time of the gates' process so far. */
   cpuMs(): Promise<number>;
@@ -49,6 +51,7 @@ export async function startGateProcess(options: GateProcessOptions): Promise<Gat
   return {
     url: String(gates.up.url),
     token: String(gates.up.token),
+    key: String(gates.up.key),
     propose: async (calls) => {
       await gates.ask({ propose: calls });
     },

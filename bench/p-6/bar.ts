@@ -1,5 +1,5 @@
 /** P-6: what the tool gate costs for each call, on a real record with ledger and audit, over HTTP and over a pipe. */
-import { Agent, request } from "node:http";
+import { Agent } from "node:http";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { MeasuredProcess } from "../gates/measured-process.ts";
 import { inLanes, LANES } from "../gates/side-by-side.ts";
 import { median, ms, percentile, rounded } from "../statistics.ts";
 import { decisionTimes } from "./policy.ts";
+import { askOf, callOnce, INPUT, WAYS, type Way } from "./ways.ts";
 
 const CALL_MS = 0.9;
 const DECISION_US = 50;
@@ -17,24 +18,16 @@ const DECISIONS = 40_000;
 const ROUNDS = 9;
 const CALLS_PER_ROUND = 100;
 const WARM_UP_CALLS = 300;
-const INPUT = { text: "the arguments of an ordinary call" };
-const META = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientInfo": { name: "bench", version: "1" },
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
-const WAYS = ["http", "stdio"] as const;
-
 export const toolGateCost: Bar = {
   id: "P-6",
   title: "CPU of the tool gate, for each call",
-  cases: ["policy", "relay", ...WAYS].map((way) => `P-6/${way}`),
+  cases: ["policy", "relay", "direct", ...WAYS.map(({ id }) => id)].map((name) => `P-6/${name}`),
   measure,
 };
 
 async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
   if (options.wants("P-6/policy")) yield measurePolicy(options);
-  if (!["relay", ...WAYS].some((way) => options.wants(`P-6/${way}`))) return;
+  if (!["relay", "direct", ...WAYS.map(({ id }) => id)].some((name) => options.wants(`P-6/${name}`))) return;
   options.say("starting tool servers, a database and the gates");
   const folder = mkdtempSync(join(tmpdir(), "sbx-bench-tools-"));
   await using stack = new AsyncDisposableStack();
@@ -53,8 +46,10 @@ async function* measure(options: BenchOptions): AsyncGenerator<BarResult> {
   const relay = stack.use(await MeasuredProcess.start("./relay-main.ts", { BENCH_UPSTREAM_URL: neighbour.url }));
   const relayed = await measureRelay(relay, options);
   yield relayed;
-  for (const way of WAYS.filter((each) => options.wants(`P-6/${each}`))) {
-    yield await measureWay(way, { gates, options, relayMs: relayed.value });
+  const direct = await measureDirect(neighbour.url, options);
+  yield direct;
+  for (const way of WAYS.filter(({ id }) => options.wants(`P-6/${id}`))) {
+    yield await measureWay(way, { gates, options, relayMs: relayed.value, directMs: direct.value });
   }
 }
 
@@ -79,59 +74,81 @@ interface Measured {
   readonly options: BenchOptions;
   /** CPU of a bare relay for the same call, measured just before. */
   readonly relayMs: number;
+  /** How long the same call takes at its server, median. */
+  readonly directMs: number;
 }
 
-async function measureWay(way: (typeof WAYS)[number], { gates, options, relayMs }: Measured): Promise<BarResult> {
+async function measureWay(way: Way, { gates, options, relayMs, directMs }: Measured): Promise<BarResult> {
   const rounds = options.runCount ?? ROUNDS;
-  const name = `${way}__echo`;
-  const call = async (agent: Agent, id: string): Promise<void> => {
-    await callOnce({ url: `${gates.url}/mcp/units/default`, token: gates.token, name, id, agent });
-  };
-  await run(gates, { name, count: options.warmUpCount ?? WARM_UP_CALLS, call });
+  const { name, isProposed } = way;
+  const round = { name, isProposed, call: askOf(way, gates) };
+  await run(gates, { ...round, count: options.warmUpCount ?? WARM_UP_CALLS });
   const spent: number[] = [];
-  const walls: number[] = [];
+  const took: number[] = [];
   const database: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
+  for (let at = 0; at < rounds; at += 1) {
     const databaseBefore = gates.databaseCpuMs();
-    const { cpuMs, wallMs } = await run(gates, { name, count: CALLS_PER_ROUND, call });
+    const { cpuMs, tookMs } = await run(gates, { ...round, count: CALLS_PER_ROUND });
     spent.push(cpuMs);
-    walls.push(wallMs);
+    took.push(...tookMs);
     database.push((gates.databaseCpuMs() - databaseBefore) / CALLS_PER_ROUND);
   }
   const value = median(spent);
-  const beside = `PostgreSQL beside it ${median(database).toFixed(2)} ms CPU; wall ${ms(median(walls))}; ${(value / relayMs).toFixed(1)} × a bare relay`;
+  const parts = [
+    `${way.says}: whole process, ${LANES} calls at once, judged by the shipped policy, pin checked, intent and outcome committed with audit`,
+    `${Math.round(1_000 / value)} calls/s per core`,
+    `PostgreSQL beside it ${median(database).toFixed(2)} ms CPU`,
+    `latency p50 ${ms(median(took))}, p99 ${ms(percentile(took, 0.99))} (direct p50 ${ms(directMs)})`,
+    `${(value / relayMs).toFixed(1)} × a bare relay`,
+  ];
   return {
-    id: `P-6/${way}`,
+    id: `P-6/${way.id}`,
     value: rounded(value),
     unit: "ms CPU",
     bar: CALL_MS,
     holds: value <= CALL_MS,
     n: rounds * CALLS_PER_ROUND,
-    note: `whole process, ${LANES} calls at once: judged, pinned definition checked, intent and outcome committed with audit; ${beside}`,
+    note: parts.join("; "),
   };
 }
 
 interface Round {
   readonly name: string;
+  readonly isProposed: boolean;
   readonly count: number;
-  readonly call: (agent: Agent, id: string) => Promise<void>;
+  readonly call: (agent: Agent, id: string) => Promise<number>;
 }
 
-/** Means over one round, the proposals made beforehand. */
+/** CPU for each call of one round and how long each took, the proposals made beforehand. */
 async function run(
   gates: GateProcess,
-  { name, count, call }: Round,
-): Promise<{ readonly cpuMs: number; readonly wallMs: number }> {
+  { name, isProposed, count, call }: Round,
+): Promise<{ readonly cpuMs: number; readonly tookMs: readonly number[] }> {
   const ids = Array.from({ length: count }, () => `toolu_${crypto.randomUUID()}`);
-  await gates.propose({ name, input: INPUT, ids });
+  if (isProposed) await gates.propose({ name, input: INPUT, ids });
   const agent = new Agent({ keepAlive: true });
+  const tookMs: number[] = [];
   const before = await gates.cpuMs();
-  const startedAtMs = performance.now();
-  await inLanes(ids, (id) => call(agent, id));
-  const wallMs = (performance.now() - startedAtMs) / count;
+  await inLanes(ids, async (id) => {
+    tookMs.push(await call(agent, id));
+  });
   const cpuMs = ((await gates.cpuMs()) - before) / count;
   agent.destroy();
-  return { cpuMs, wallMs };
+  return { cpuMs, tookMs };
+}
+
+/** The same call to its server, without anything between. */
+async function measureDirect(url: string, options: BenchOptions): Promise<BarResult> {
+  const rounds = options.runCount ?? ROUNDS;
+  const agent = new Agent({ keepAlive: true });
+  const tookMs: number[] = [];
+  await inLanes(Array.from({ length: rounds * CALLS_PER_ROUND }), async () => {
+    tookMs.push(await callOnce({ url, bearer: "", name: "echo", id: null, isModern: true, agent }));
+  });
+  agent.destroy();
+  const value = median(tookMs);
+  const note = `to the same server without a gate, ${LANES} at once, for comparison; p99 ${ms(percentile(tookMs, 0.99))}`;
+  return { id: "P-6/direct", value: rounded(value), unit: "ms p50", bar: null, holds: null, n: tookMs.length, note };
 }
 
 /** The same call through a process that only relays: what this machine, as busy as it is, asks for the carrying alone. */
@@ -141,7 +158,9 @@ async function measureRelay(relay: MeasuredProcess, options: BenchOptions): Prom
   const round = async (count: number): Promise<number> => {
     const before = await relay.cpuMs();
     await inLanes(Array.from({ length: count }), () =>
-      callOnce({ url: String(relay.up.url), token: "", name: "echo", id: null, agent }),
+      callOnce({ url: String(relay.up.url), bearer: "", name: "echo", id: null, isModern: true, agent }).then(
+        () => undefined,
+      ),
     );
     return ((await relay.cpuMs()) - before) / count;
   };
@@ -159,45 +178,4 @@ async function measureRelay(relay: MeasuredProcess, options: BenchOptions): Prom
     n: rounds * CALLS_PER_ROUND,
     note: "a bare HTTP relay of ours on the same call, for comparison; 0.45 on a quiet machine",
   };
-}
-
-interface OneCall {
-  readonly url: string;
-  readonly token: string;
-  readonly name: string;
-  readonly id: string | null;
-  readonly agent: Agent;
-}
-
-function callOnce({ url, token, name, id, agent }: OneCall): Promise<void> {
-  const _meta = id === null ? META : { ...META, "claudecode/toolUseId": id };
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "tools/call",
-    params: { name, arguments: INPUT, _meta },
-  });
-  const headers = {
-    authorization: `Bearer ${token}`,
-    accept: "application/json, text/event-stream",
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(body),
-    "mcp-method": "tools/call",
-    "mcp-name": name,
-    "mcp-protocol-version": "2026-07-28",
-  };
-  return new Promise((resolve, reject) => {
-    const asked = request(url, { method: "POST", agent, headers }, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (piece: string) => (text += piece));
-      response.on("end", () => {
-        const answered = text.includes('"content"') && !text.includes('"isError":true');
-        if (answered) resolve();
-        else reject(new Error(`the call ended with ${text.slice(0, 200)}`));
-      });
-    });
-    asked.on("error", reject);
-    asked.end(body);
-  });
 }

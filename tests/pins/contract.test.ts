@@ -100,6 +100,7 @@ const CODES = {
   internal: [500, "internal", false, "platform"],
   approval_changed: [409, "failed_precondition", false, "caller"],
   approval_expired: [409, "failed_precondition", false, "policy"],
+  approval_pending: [409, "failed_precondition", true, "policy"],
   approval_rejected: [403, "permission_denied", false, "policy"],
   hold_closed: [409, "failed_precondition", false, "caller"],
   command_refused: [409, "failed_precondition", false, "caller"],

@@ -41,17 +41,24 @@ interface Approval {
   readonly arguments: unknown;
 }
 
-async function api(path: string, body?: unknown): Promise<{ readonly status: number; readonly body: any }> {
+/** As much of the API's answers as is looked at here. */
+interface Answered {
+  readonly code: string;
+  readonly data: readonly Approval[];
+}
+
+async function api(path: string, body?: unknown): Promise<{ readonly status: number; readonly body: Answered }> {
   const headers = { authorization: `Bearer ${decider}`, "content-type": "application/json" };
   const method = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const response = await fetch(`${world.url}${path}`, { headers, ...method });
-  return { status: response.status, body: await response.json() };
+  // Answers of the API have these members, or none of them is looked at.
+  return { status: response.status, body: (await response.json()) as Answered };
 }
 
 async function approvalOf(order: number): Promise<Approval> {
   return until("the approval", async () => {
     const { data } = (await api("/v1/approvals?state=open&limit=100")).body;
-    return data.find((each: Approval) => JSON.stringify(each.arguments) === JSON.stringify({ order }));
+    return data.find((each) => JSON.stringify(each.arguments) === JSON.stringify({ order }));
   });
 }
 
@@ -126,7 +133,7 @@ describe.each([
     const up = await call(given, again(asked, "decline"));
     expect(up.message.result).toMatchObject({ isError: true });
     const withdrawn = (await api("/v1/approvals?state=withdrawn&limit=100")).body.data;
-    expect(withdrawn.map((each: Approval) => each.arguments)).toContainEqual({ order: given });
+    expect(withdrawn.map((each) => each.arguments)).toContainEqual({ order: given });
 
     const late = nextOrder();
     const waiting = await call(late);

@@ -1,5 +1,5 @@
 /** Approvals of calls that clients of the gateway make: about one call, used once, in time, given by somebody who still may. */
-import { makeId, uuidV7Bytes, type GatewayCallId } from "@signalbox/contract";
+import { makeId, uuidV7Bytes } from "@signalbox/contract";
 import { callVerdict, type AskedGatewayCall, type GatewayRecord } from "@signalbox/core";
 import { expect } from "vitest";
 import { createGatewayRecord } from "../../../packages/server/src/channels/truth/gateway-record.ts";
@@ -21,7 +21,11 @@ const DEFECTS: Readonly<Record<Defect, readonly [string, string, string]>> = {
     "when p_digest is distinct from",
     "when p_digest is null and p_digest is distinct from",
   ],
-  it_is_not_used_up: ["begin_asked_call", "v_call.state <> 'authorized' or", "v_call.state not in ('authorized', 'executing') or"],
+  it_is_not_used_up: [
+    "begin_asked_call",
+    "v_call.state <> 'authorized' or",
+    "v_call.state not in ('authorized', 'executing') or",
+  ],
 };
 
 const VERDICT = callVerdict({ verdict: "ask", reason: "It cannot be taken back." });
@@ -34,8 +38,7 @@ interface Scene {
 
 /** A client asked for a transfer, and somebody approved it. */
 async function approved({ own, process, gateway }: Scene, argumentsJson: string): Promise<AskedGatewayCall> {
-  // Of this kind by the line itself.
-  const callId = makeId("gatewayCall", uuidV7Bytes(systemClock.nowMs(), systemRandomness.bytes(10))) as GatewayCallId;
+  const callId = makeId("gatewayCall", uuidV7Bytes(systemClock.nowMs(), systemRandomness.bytes(10)));
   const asked = await gateway.ask({
     callId,
     tenantId: "default",

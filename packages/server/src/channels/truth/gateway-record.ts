@@ -30,6 +30,7 @@ import type { Authority } from "./authority.ts";
 const ASKED_MAX = 100;
 
 type Asked = AskedGatewayCall & { readonly kind: "asked" };
+type Short = { readonly kind: "begun" } | { readonly kind: "none" };
 
 /** `database` must connect as the role `signalbox_run`. */
 export function createGatewayRecord({
@@ -65,9 +66,9 @@ export function createGatewayRecord({
     async beginAsked({ callId, process, callDigest, policyVersion }) {
       demand(process);
       const values = [callId, process, callDigest, policyVersion];
-      const answer = await askRecord<Asked | { readonly kind: "begun" | "none" }>(database, BEGIN_ASKED_CALL, values);
+      const answer = await askRecord<Asked | Short>(database, BEGIN_ASKED_CALL, values);
       if (answer.kind === "none") throw new PlatformError("not_found");
-      return answer.kind === "begun" ? "begun" : (answer as Asked);
+      return answer.kind === "begun" ? "begun" : answer;
     },
     async continueAsked({ callId, process, continues, principal, callDigest }) {
       demand(process);

@@ -16,7 +16,7 @@ import type { McpRequest } from "../mcp-request.ts";
 import type { CatalogTool } from "../tool-catalog.ts";
 import { errorResult } from "../tool-result.ts";
 import { answerToWaiting, pendingAnswer } from "./pending-answer.ts";
-import type { RoundStates } from "./round-state.ts";
+import type { CarriedStates } from "./carried-state.ts";
 
 export interface Waiting {
   readonly principal: string;
@@ -43,7 +43,7 @@ export interface AskedCallPorts<Conditions> {
   readonly record: GatewayRecord;
   readonly clock: Clock;
   readonly digest: Digest;
-  readonly states: RoundStates;
+  readonly states: CarriedStates;
   readonly process: () => number;
   /** Judges what is about to be carried out; a text is the answer to a call that must not be made any more. */
   readonly judge: (

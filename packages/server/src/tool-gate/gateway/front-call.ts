@@ -107,7 +107,7 @@ export class FrontCall {
     return {
       tool: tool.tool,
       argumentsJson,
-      rest: begun.round,
+      rest: begun.carried,
       meta: { ...passedMeta(message), ...begun.meta, ...(token === undefined ? {} : { progressToken: ours }) },
       headers: config?.transport === "http" ? parameterHeaders(tool.inputSchema, input) : {},
       timeoutMs,

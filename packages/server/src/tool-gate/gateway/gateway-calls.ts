@@ -27,7 +27,7 @@ import { canonicalArguments } from "../../gates/canonical-arguments.ts";
 import type { ClientJudge, ClientVerdict } from "../../gates/client-judge.ts";
 import { settleFirmly } from "../../gates/settling.ts";
 import { readConditions, withoutRedacted, type CallConditions } from "../call-conditions.ts";
-import { isObject, RPC, type Json } from "../mcp-protocol.ts";
+import { RPC, type Json } from "../mcp-protocol.ts";
 import type { McpReply } from "../mcp-reply.ts";
 import { McpProblem, type McpRequest } from "../mcp-request.ts";
 import { NotAnswered } from "../rpc-wire.ts";
@@ -36,16 +36,18 @@ import type { CatalogTool, ToolCatalog } from "../tool-catalog.ts";
 import { wellFormedBody } from "../strict-json.ts";
 import { errorResult, refusal, shapeResult } from "../tool-result.ts";
 import { awaitDecision, type Begun } from "./asked-calls.ts";
+import { carriedOf, isShort, SUMMARY_CHARS, summaryOf, TEXT_BYTES_MAX, told } from "./client-result.ts";
 import type { Exchange } from "./exchange.ts";
+import { traceOf } from "./client-trace.ts";
 import { clientVerdict } from "./offered.ts";
-import type { RoundState, RoundStates } from "./round-state.ts";
+import type { CarriedState, CarriedStates } from "./carried-state.ts";
 import { unknownTool } from "./unknown-tool.ts";
 
 export interface GatewayCallPorts {
   readonly record: GatewayRecord;
   readonly catalog: ToolCatalog;
   readonly judge: ClientJudge;
-  readonly states: RoundStates;
+  readonly states: CarriedStates;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly randomness: Randomness;
@@ -78,7 +80,7 @@ export interface BegunCall {
   /** Whether a person approved it. */
   readonly isApproved: boolean;
   /** What of the rounds before goes to the server with it. */
-  readonly round: Json;
+  readonly carried: Json;
   /** What goes with the call to its server: a key that is the same on every repetition, and where the call belongs. */
   readonly meta: Json;
   readonly timeoutMs: number;
@@ -88,10 +90,6 @@ export interface BegunCall {
 
 /** A result of MCP as JSON text, recorded already. */
 export type Answered = string;
-
-const TEXT_BYTES_MAX = 40 * 1024;
-const SUMMARY_CHARS = 200;
-const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Calls of a client that are made meanwhile make it be judged again; what goes on so is refused. */
 const JUDGED_AT_MOST = 5;
@@ -144,11 +142,11 @@ export class GatewayCalls {
 
   async #begin(
     call: ClientCall,
-    { facts, state }: { readonly facts: Facts; readonly state: RoundState | null },
+    { facts, state }: { readonly facts: Facts; readonly state: CarriedState | null },
   ): Promise<BegunCall | Answered> {
     const { record } = this.#ports;
     const { tool, message } = call;
-    const trace = this.#trace(message.meta);
+    const trace = traceOf(message.meta, this.#ports.randomness);
     for (let look = 0; look < JUDGED_AT_MOST; look += 1) {
       const process = this.#ports.process();
       // A client's arguments are an object, which was looked at above.
@@ -173,14 +171,24 @@ export class GatewayCalls {
         const { callId, principal } = facts;
         const continues = state.callId;
         if (await record.continueAsked({ callId, process, continues, principal, callDigest })) {
-          return this.#begun(call, { ...begun, isApproved: true, trace: trace.parent, round: roundOf(message, state) });
+          return this.#begun(call, {
+            ...begun,
+            isApproved: true,
+            trace: trace.parent,
+            carried: carriedOf(message, state),
+          });
         }
       }
       if (judgement.verdict === "ask" || state !== null) {
         return await this.#approved(call, { shared, state, trace: trace.parent });
       }
       if ((await record.begin({ ...shared, isCounted, asOf })) === "begun") {
-        return this.#begun(call, { ...begun, isApproved: false, trace: trace.parent, round: roundOf(message, null) });
+        return this.#begun(call, {
+          ...begun,
+          isApproved: false,
+          trace: trace.parent,
+          carried: carriedOf(message, null),
+        });
       }
     }
     throw new PlatformError("policy_unavailable", "The calls that this one is counted with change again and again.");
@@ -188,7 +196,7 @@ export class GatewayCalls {
 
   #begun(
     { tool, exchange }: ClientCall,
-    given: Pick<BegunCall, "callId" | "argumentsJson" | "isEdited" | "isApproved" | "round" | "conditions"> & {
+    given: Pick<BegunCall, "callId" | "argumentsJson" | "isEdited" | "isApproved" | "carried" | "conditions"> & {
       readonly trace: string;
     },
   ): BegunCall {
@@ -233,7 +241,7 @@ export class GatewayCalls {
     call: ClientCall,
     given: {
       readonly shared: Omit<Parameters<GatewayRecord["ask"]>[0], "title" | "callDigest">;
-      readonly state: RoundState | null;
+      readonly state: CarriedState | null;
       readonly trace: string;
     },
   ): Promise<BegunCall | Answered> {
@@ -244,15 +252,13 @@ export class GatewayCalls {
     const callDigest = this.#digestOf(tool, argumentsJson);
     const known = state === null ? null : await record.asked({ callId: state.callId, principal, callDigest });
     const asked = known ?? (await record.ask({ ...shared, title: tool.title, callDigest }));
-    const ports = {
-      ...{ record, states, clock, digest, process },
-      judge: (now: AskedGatewayCall) => this.#judgeApproved(call, now),
-    };
+    const judge = (now: AskedGatewayCall) => this.#judgeApproved(call, now);
+    const ports = { record, states, clock, digest, process, judge };
     const waiting = { principal, message, reply, tool, callDigest, gone, knows: known !== null };
     const answer: Begun<CallConditions> | string = await awaitDecision(ports, waiting, asked);
     if (typeof answer === "string") return answer;
     const { policyVersion: _, ...rest } = answer;
-    return this.#begun(call, { ...rest, isApproved: true, trace, round: {} });
+    return this.#begun(call, { ...rest, isApproved: true, trace, carried: {} });
   }
 
   /** What was approved, at the moment it is to be made. What was asked about may be asked about still. */
@@ -353,8 +359,8 @@ export class GatewayCalls {
     const allowed = clientVerdict(catalog, tool);
     if (allowed.kind !== "allow") return denied("tool_not_allowed", allowed.reason);
     const pinned = await catalog.judge(tool, input);
-    if (pinned.kind !== "allow")
-      return denied(pinned.kind === "deny" ? pinned.code : "tool_not_allowed", pinned.reason);
+    if (pinned.kind === "ask") return denied("tool_not_allowed", pinned.reason);
+    if (pinned.kind === "deny") return denied(pinned.code, pinned.reason);
     const drift = await pooled?.drift({ server: tool.server, principal }, tool);
     if (drift?.kind === "deny") return denied(drift.code, drift.reason);
     return judge.judge({ ...caller, principal }, { tool, input, callId });
@@ -385,51 +391,4 @@ export class GatewayCalls {
     const { clock, randomness } = this.#ports;
     return makeId("gatewayCall", uuidV7Bytes(clock.nowMs(), randomness.bytes(10)));
   }
-
-  /** The client's own trace goes on; a call without one begins a trace. */
-  #trace(meta: Json): { readonly id: string; readonly parent: string } {
-    const { randomness } = this.#ports;
-    const given = typeof meta.traceparent === "string" ? TRACEPARENT.exec(meta.traceparent)?.[1] : undefined;
-    const random = Buffer.from(randomness.bytes(24)).toString("hex");
-    const id = given ?? random.slice(16);
-    return { id, parent: `00-${id}-${random.slice(0, 16)}-01` };
-  }
-}
-
-/** The client's model goes on from the arguments it wrote; that others were used it learns here. */
-function told({ isEdited, argumentsJson }: BegunCall, result: Json): Json {
-  if (!isEdited) return result;
-  const text = `A person changed the arguments of this call before it was made: ${argumentsJson}`;
-  const content: readonly unknown[] = Array.isArray(result.content) ? result.content : [];
-  return { ...result, content: [{ type: "text", text }, ...content] };
-}
-
-/** What of a client's answers goes to its server: nothing of what was between the client and this gate. */
-function roundOf({ params, modern }: McpRequest, state: RoundState | null): Json {
-  if (!modern) return {};
-  const { inputResponses } = params;
-  const requestState = state === null ? params.requestState : (state.upstream ?? undefined);
-  return {
-    ...(inputResponses === undefined ? {} : { inputResponses }),
-    ...(requestState === undefined ? {} : { requestState }),
-  };
-}
-
-/** Whether the result passes as it is. */
-function isShort(result: Json, bytesMax: number): boolean {
-  const blocks = Array.isArray(result.content) ? result.content.filter(isObject) : [];
-  const structured = result.structuredContent === undefined ? "" : JSON.stringify(result.structuredContent);
-  let bytes = Buffer.byteLength(structured);
-  for (const block of blocks) {
-    const inner = isObject(block.resource) ? block.resource.text : block.text;
-    if (typeof inner === "string") bytes += Buffer.byteLength(inner);
-  }
-  return bytes <= bytesMax;
-}
-
-function summaryOf(result: Json): string {
-  const blocks = Array.isArray(result.content) ? result.content.filter(isObject) : [];
-  const text = blocks.find((block) => block.type === "text")?.text;
-  if (typeof text === "string") return clip(text, SUMMARY_CHARS);
-  return result.resultType === "input_required" ? "It asked for input." : "";
 }

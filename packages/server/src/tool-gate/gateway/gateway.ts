@@ -26,7 +26,7 @@ import { refusedHost, type AllowedHosts } from "./host-rule.ts";
 import { HttpRelay, OtherEra } from "./http-relay.ts";
 import { plainNaming, PREFIXED } from "./naming.ts";
 import { RelayUpstream } from "./relay-upstream.ts";
-import { RoundStates } from "./round-state.ts";
+import { CarriedStates } from "./carried-state.ts";
 import { scrubberOf } from "./scrubber.ts";
 import { SealedSessions } from "./sealed-sessions.ts";
 import { keepTidy } from "./tidying.ts";
@@ -127,7 +127,7 @@ class HttpGateway implements Gateway {
 
   #build(): void {
     const { catalog, pool, servers, judge, log, clock, digest, randomness } = this.#options;
-    const states = new RoundStates(this.#options.secret, randomness);
+    const states = new CarriedStates(this.#options.secret, randomness);
     const calls = new GatewayCalls({ ...this.#options, states, callMs: this.#limits.callMs });
     const sessions = new SealedSessions(this.#options.secret, randomness);
     const scrub = scrubberOf(pool);

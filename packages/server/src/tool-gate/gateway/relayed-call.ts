@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { isObject, type Json } from "../mcp-protocol.ts";
-import { McpReply } from "../mcp-reply.ts";
+import type { McpReply } from "../mcp-reply.ts";
 import type { McpRequest } from "../mcp-request.ts";
 import { NotAnswered, notAnswered } from "../rpc-wire.ts";
 import { goneSignal, type Exchange } from "./exchange.ts";
@@ -68,8 +68,9 @@ export class RelayedCall {
     const { scrub } = this.#ports;
     const { message } = this.#relayed;
     const { inputResponses: _said, requestState: _state, ...given } = message.params;
+    // Canonical, as a person wrote it.
     const changed = begun.isEdited ? { arguments: JSON.parse(begun.argumentsJson) as unknown } : {};
-    const params = { ...given, ...begun.round, ...changed, _meta: { ...message.meta, ...begun.meta } };
+    const params = { ...given, ...begun.carried, ...changed, _meta: { ...message.meta, ...begun.meta } };
     const body = { jsonrpc: "2.0", id: message.id, method: message.method, params };
     // What is said on the way is not a result, and nobody could say what of it the policy hides.
     const isQuiet = begun.conditions.redacted.length > 0;

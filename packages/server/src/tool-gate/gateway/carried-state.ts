@@ -10,7 +10,7 @@ import { McpProblem } from "../mcp-request.ts";
 import { Sealing } from "./sealing.ts";
 
 /** A call that waits for a person, or an approved one whose server asked its client for input. */
-export interface RoundState {
+export interface CarriedState {
   readonly kind: "waiting" | "continued";
   readonly callId: string;
   /** What the tool server gave; `null` where it gave nothing. */
@@ -26,19 +26,19 @@ interface Holder {
 const PREFIX = "sbx.";
 const CHARS_MAX = 64 * 1024;
 
-export class RoundStates {
+export class CarriedStates {
   readonly #sealing: Sealing;
 
   constructor(secret: string, randomness: Randomness) {
     this.#sealing = new Sealing(secret, randomness);
   }
 
-  seal(callId: GatewayCallId, { kind, upstream }: Omit<RoundState, "callId">, holder: Holder): string {
+  seal(callId: GatewayCallId, { kind, upstream }: Omit<CarriedState, "callId">, holder: Holder): string {
     return PREFIX + this.#sealing.seal(JSON.stringify([kind, callId, upstream]), boundTo(holder));
   }
 
   /** `null` for a call that begins, or whose state is its server's own. Throws `McpProblem` for one that is not ours. */
-  read({ requestState }: Json, holder: Holder): RoundState | null {
+  read({ requestState }: Json, holder: Holder): CarriedState | null {
     if (typeof requestState !== "string" || !requestState.startsWith(PREFIX)) return null;
     const sealed = requestState.slice(PREFIX.length);
     const text = sealed.length > CHARS_MAX ? null : this.#sealing.open(sealed, boundTo(holder));
@@ -46,11 +46,11 @@ export class RoundStates {
       throw new McpProblem("requestState is not one of this call.", { status: 200, rpcCode: RPC.invalidParams });
     }
     // Sealed by `seal` with our key.
-    const [kind, callId, upstream] = JSON.parse(text) as [RoundState["kind"], string, string | null];
+    const [kind, callId, upstream] = JSON.parse(text) as [CarriedState["kind"], string, string | null];
     return { kind, callId, upstream };
   }
 }
 
 function boundTo({ principal, server, tool }: Holder): readonly string[] {
-  return ["round", principal, server, tool];
+  return ["carried", principal, server, tool];
 }
