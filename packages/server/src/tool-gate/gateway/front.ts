@@ -19,6 +19,7 @@ import { McpReply } from "../mcp-reply.ts";
 import { McpProblem, type McpRequest } from "../mcp-request.ts";
 import type { ToolCatalog } from "../tool-catalog.ts";
 import type { UpstreamPool } from "../upstream-pool.ts";
+import type { ClientCancels } from "./client-cancels.ts";
 import { goneSignal, type ClientMessage, type Exchange } from "./exchange.ts";
 import { FrontCall } from "./front-call.ts";
 import { FrontLists } from "./front-lists.ts";
@@ -44,8 +45,7 @@ export interface FrontPorts {
   readonly listMs: number;
   readonly requestMs: number;
   readonly stopping: AbortSignal;
-  /** Cancels of clients that say so in words. */
-  readonly cancels: Map<string, () => void>;
+  readonly cancels: ClientCancels;
 }
 
 const NOT_CACHED = { ttlMs: 0, cacheScope: "private" };
@@ -63,7 +63,7 @@ export class Front {
   async post(exchange: Exchange, message: ClientMessage): Promise<void> {
     if (!("id" in message)) {
       if ("method" in message && message.method === "notifications/cancelled") {
-        this.#ports.cancels.get(cancelKey(exchange, message.params.requestId))?.();
+        this.#ports.cancels.cancel(cancelKey(exchange, message.params.requestId));
       }
       exchange.response.writeHead(202).end();
       return;
@@ -148,14 +148,10 @@ export class Front {
   }
 
   async #call(exchange: Exchange, message: McpRequest, reply: McpReply): Promise<void> {
-    const key = cancelKey(exchange, message.id);
     const cancel = new AbortController();
-    this.#ports.cancels.set(key, () => cancel.abort("cancelled"));
-    try {
-      await new FrontCall(this.#ports, { exchange, message, reply, cancelled: cancel.signal }).run();
-    } finally {
-      this.#ports.cancels.delete(key);
-    }
+    const key = cancelKey(exchange, message.id);
+    using _ = this.#ports.cancels.begin(key, () => cancel.abort("cancelled"));
+    await new FrontCall(this.#ports, { exchange, message, reply, cancelled: cancel.signal }).run();
   }
 }
 

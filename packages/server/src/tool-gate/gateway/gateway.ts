@@ -18,6 +18,7 @@ import { NotAnswered } from "../rpc-wire.ts";
 import { wellFormedBody } from "../strict-json.ts";
 import type { ToolCatalog } from "../tool-catalog.ts";
 import type { UpstreamPool } from "../upstream-pool.ts";
+import { ClientCancels } from "./client-cancels.ts";
 import type { Exchange } from "./exchange.ts";
 import { Front } from "./front.ts";
 import { principalOf, type GatewayCaller } from "./gateway-caller.ts";
@@ -132,7 +133,7 @@ class HttpGateway implements Gateway {
     const sessions = new SealedSessions(this.#options.secret, randomness);
     const scrub = scrubberOf(pool);
     const shared = { catalog, pool, calls, judge, log, clock, ...this.#limits, stopping: this.#stop.signal };
-    const front = { ...shared, listening: this.#listening, cancels: new Map<string, () => void>(), scrub };
+    const front = { ...shared, listening: this.#listening, cancels: new ClientCancels(), scrub };
     const offered = servers.filter((server) => pool.config(server)?.clients !== "none").sort();
     this.#fronts.set(`units/${UNIT}`, new Front({ ...front, servers: offered, naming: PREFIXED, single: null }));
     for (const server of offered) {
