@@ -12,7 +12,7 @@ test("whatever is killed, frozen or restarted, every promise holds afterwards", 
   process.stdout.write(`chaos: seed ${seed}; the same faults again with SIGNALBOX_CHAOS_SEED=${seed}\n`);
   const { faults, messages, ghosts, breaches } = await perform({ seed, seconds: 60 });
   process.stdout.write(`chaos: ${faults.length} faults, ${messages} acknowledged messages, ${ghosts} stale tokens\n`);
-  expect(breaches).toEqual([]);
+  expect(breaches.map(({ promise, where }) => `${promise}: ${where}`).join("\n")).toBe("");
   expect(faults.length).toBeGreaterThan(10);
   expect(messages).toBeGreaterThan(20);
   expect(ghosts).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /** One storm from beginning to end: gather, let people talk while things break, heal, settle, check. */
 import { gather, type Cast } from "./cast.ts";
-import { check, SETTLED_MS, untilSettled, type Breach } from "./checker.ts";
+import { check, SETTLED_MS, untilClosed, untilSettled, type Breach } from "./checker.ts";
 import { diceOf } from "./dice.ts";
 import { haunt } from "./ghosts.ts";
 import { converse } from "./people.ts";
@@ -42,7 +42,8 @@ export async function perform(options: Performance): Promise<StormReport> {
   const ghosts = await haunting;
   await mend(cast);
   const unsettled = await untilSettled(cast, options.settledMs ?? SETTLED_MS);
-  const breaches = [...ghosts.breaches, ...unsettled, ...(await check(cast, conversations))];
+  const open = await untilClosed(cast);
+  const breaches = [...ghosts.breaches, ...unsettled, ...open, ...(await check(cast, conversations))];
   const messages = conversations.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
   return { seed, seconds, faults, messages, ghosts: ghosts.asked, breaches };
 }
