@@ -87,11 +87,10 @@ async function measureWay(way: Way, { gates, options, relayMs, directMs }: Measu
   const took: number[] = [];
   const database: number[] = [];
   for (let at = 0; at < rounds; at += 1) {
-    const databaseBefore = gates.databaseCpuMs();
-    const { cpuMs, tookMs } = await run(gates, { ...round, count: CALLS_PER_ROUND });
+    const { cpuMs, databaseMs, tookMs } = await run(gates, { ...round, count: CALLS_PER_ROUND });
     spent.push(cpuMs);
     took.push(...tookMs);
-    database.push((gates.databaseCpuMs() - databaseBefore) / CALLS_PER_ROUND);
+    database.push(databaseMs);
   }
   const value = median(spent);
   const parts = [
@@ -123,18 +122,20 @@ interface Round {
 async function run(
   gates: GateProcess,
   { name, isProposed, count, call }: Round,
-): Promise<{ readonly cpuMs: number; readonly tookMs: readonly number[] }> {
+): Promise<{ readonly cpuMs: number; readonly databaseMs: number; readonly tookMs: readonly number[] }> {
   const ids = Array.from({ length: count }, () => `toolu_${crypto.randomUUID()}`);
   if (isProposed) await gates.propose({ name, input: INPUT, ids });
   const agent = new Agent({ keepAlive: true });
   const tookMs: number[] = [];
   const before = await gates.cpuMs();
+  const databaseBefore = gates.databaseCpuMs();
   await inLanes(ids, async (id) => {
     tookMs.push(await call(agent, id));
   });
   const cpuMs = ((await gates.cpuMs()) - before) / count;
+  const databaseMs = (gates.databaseCpuMs() - databaseBefore) / count;
   agent.destroy();
-  return { cpuMs, tookMs };
+  return { cpuMs, databaseMs, tookMs };
 }
 
 /** The same call to its server, without anything between. */

@@ -73,6 +73,7 @@ const CODES = {
   tool_outcome_unknown: [409, "failed_precondition", false, "policy"],
   client_tool_unanswered: [504, "unavailable", false, "provider"],
   client_tool_refused: [409, "failed_precondition", false, "caller"],
+  tool_input_required: [502, "unavailable", false, "provider"],
   tool_timeout: [504, "unavailable", false, "provider"],
   tool_upstream_failed: [502, "unavailable", false, "provider"],
   snapshot_mismatch: [400, "invalid_argument", false, "platform"],

@@ -111,6 +111,7 @@ export const ERROR_CODES = {
   tool_outcome_unknown: policy(409, "failed_precondition", "The outcome of an earlier call of this run is not known."),
   client_tool_unanswered: provider(504, "No client carried out the call in time."),
   client_tool_refused: caller(409, "failed_precondition", "The client refused to carry out the call."),
+  tool_input_required: provider(502, "The tool asks for input that cannot be given to it here."),
   tool_timeout: provider(504, "The tool did not answer in time."),
   tool_upstream_failed: provider(502, "The tool server could not be reached."),
   snapshot_mismatch: platform(400, "invalid_argument", "The snapshot does not match its hash."),

@@ -103,6 +103,28 @@ describe("a policy of the tenant", () => {
     expect(row?.judgement).toMatchObject({ rules: ["large"] });
   });
 
+  it("is explained for a call that was recorded, rule by rule", async () => {
+    await inPlace([
+      READS,
+      { id: "never", verdict: "forbid", tools: { names: ["docs__pay"] }, reason: "Not from here." },
+    ]);
+    await docs.call("pay", { amount: 7 });
+    const [call] = await world.rows<{ id: string }>("select id from signalbox.gateway_call order by id desc limit 1");
+    const reader = await world.key({ rights: ["read", "operate"] });
+    const response = await fetch(`${world.url}/v1/policies/current/explain`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${reader}`, "content-type": "application/json" },
+      body: JSON.stringify({ toolCallId: call?.id }),
+    });
+    expect(await response.json()).toMatchObject({
+      tool: "docs__pay",
+      state: "denied",
+      decision: { verdict: "deny", rules: ["never"], reason: "Not from here." },
+      rules: expect.arrayContaining([expect.objectContaining({ id: "never", isAbout: true, matches: true })]),
+      facts: { areSourcesCut: true },
+    });
+  });
+
   it("shows no tool that it forbids whatever its arguments, and those that depend on them", async () => {
     const when = { kind: "argument", at: "/amount", test: "more_than", value: 50 } as const;
     const pays: PolicyRule = { id: "pays", verdict: "ask", tools: { names: ["docs__pay"] }, when };

@@ -71,7 +71,10 @@ export const activationSchema = z
 /** Body of `POST /v1/policies/{policy}/explain`. Errors: `not_found`. */
 export const explainCallSchema = z
   .strictObject({
-    /** A recorded call, `tc_…`. It is judged by what was known when it was proposed. */
+    /**
+     * A recorded call of a run (`tc_…`), or of a client of the gateway (`gtc_…`). It is judged by what was known when it
+     * was proposed.
+     */
     toolCallId: z.string().min(1).max(64),
   })
   .meta({ id: "ExplainCall", examples: [{ toolCallId: "tc_0193e0a4b5c67d8e9fa0b1c2d3e4f506" }] });

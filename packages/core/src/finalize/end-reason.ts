@@ -50,6 +50,7 @@ const REASON_OF: Readonly<Record<ErrorCode, EndReason>> = {
   tool_unknown: "internal",
   policy_changed: "internal",
   policy_invalid: "internal",
+  tool_input_required: "internal",
   tool_timeout: "internal",
   client_tool_unanswered: "internal",
   client_tool_refused: "internal",

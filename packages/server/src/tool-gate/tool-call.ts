@@ -298,15 +298,20 @@ export class ToolCall {
   }
 }
 
+const NEEDS_INPUT = "The tool asks for input before it does anything, and a run cannot give it.";
+
 function answered(
   answer: RpcAnswer,
   { server, conditions }: { readonly server: ToolServer; readonly conditions: CallConditions },
 ): Outcome {
   const { redacted, resultBytes } = conditions;
   if (answer.kind === "error") {
+    // No server is told that it may ask; one that has to says so.
+    if (answer.code === RPC.missingCapability) return failed("tool_input_required", NEEDS_INPUT);
     const why = redacted.length === 0 ? scrubbed(answer.message, server) : "the policy hides why.";
     return { state: "failed", errorCode: null, result: errorResult(`The tool refused the call: ${why}`) };
   }
+  if ((answer.result.resultType ?? "complete") !== "complete") return failed("tool_input_required", NEEDS_INPUT);
   const result = shapeResult(withoutRedacted(answer.result, redacted), resultBytes);
   return { state: result.isError ? "failed" : "succeeded", errorCode: null, result };
 }

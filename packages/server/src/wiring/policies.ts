@@ -17,6 +17,7 @@ import {
   callToJudge,
   compilePolicy,
   explainDecision,
+  historyWindowMs,
   judgeBatch,
   NO_WORD,
   wordAbout,
@@ -37,6 +38,7 @@ import { defaultPolicy } from "../gates/policy-source.ts";
 import type { PolicyQueries, PolicyRow } from "../store/queries/policy-queries.ts";
 import type { RecordedCall } from "../store/statements/policy-statements.ts";
 import { timeOf, timeOrNull } from "./api-shapes.ts";
+import { clientCallFacts } from "./client-call-facts.ts";
 import { present } from "./present.ts";
 import { simulatedFacts } from "./simulated-facts.ts";
 
@@ -92,6 +94,8 @@ export function createPolicyDesk(parts: PolicyParts, monotonicMs: () => number):
     },
     async explain(scope, name, toolCallId) {
       const policy = await compiled(parts, scope, name);
+      if (isId("gatewayCall", toolCallId))
+        return explainClientCall(parts, { scope, policy, gatewayCallId: toolCallId });
       const which = { toolCallId, days: null, limit: 1 };
       const [call] = isId("toolCall", toolCallId) ? await queries.calls(scope.tenantId, which) : [];
       if (call === undefined) throw new PlatformError("not_found");
@@ -110,6 +114,8 @@ export function createPolicyDesk(parts: PolicyParts, monotonicMs: () => number):
   };
 }
 
+/** Earlier calls of a client that are looked at. */
+const CLIENT_HISTORY_COUNT = 2_000;
 const DEFAULT = "default";
 const CURRENT = "current";
 
@@ -145,6 +151,19 @@ function shown(row: PolicyRow): KeptPolicy {
     createdBy: { keyId, user },
     activatedAt: timeOrNull(row.activatedAtMs),
   };
+}
+
+async function explainClientCall(
+  { queries, tools, posture }: PolicyParts,
+  asked: { readonly scope: Scope; readonly policy: ToolPolicy; readonly gatewayCallId: string },
+): Promise<ExplainedCall> {
+  const { policy, gatewayCallId } = asked;
+  const { tenantId } = asked.scope;
+  const windowMs = historyWindowMs(policy.document);
+  const row = present(await queries.clientCall(tenantId, { gatewayCallId, windowMs, limit: CLIENT_HISTORY_COUNT }));
+  const known = (await tools(tenantId)).get(row.name) ?? { word: NO_WORD, inputSchema: {} };
+  const { call, facts } = clientCallFacts(row, { known, tenantId, posture });
+  return explained(explainDecision(policy, call, facts), row);
 }
 
 interface Known {

@@ -2,7 +2,7 @@
 import { canonicalJson, PlatformError, type Actor, type PolicyId } from "@signalbox/contract";
 import { actorText } from "../actor-text.ts";
 import { beyond, clock, lockKey, writeAudit } from "../statements/tenant-statements.ts";
-import { recentCalls, type RecordedCall } from "../statements/policy-statements.ts";
+import { clientCall, recentCalls, type ClientCall, type RecordedCall } from "../statements/policy-statements.ts";
 import type { TenantDatabase, TenantTransaction } from "../tenant-database.ts";
 import { recordOnce, type Once, type Recorded } from "./once.ts";
 import { decodeCursor, pageOf, type Page, type PageRequest } from "./page.ts";
@@ -89,6 +89,14 @@ export class PolicyQueries {
     return this.#database.transaction(tenantId, (transaction) =>
       recordOnce(transaction, { tenantId, once }, async () => value),
     );
+  }
+
+  /** A call of a client of the gateway, or `null`. */
+  async clientCall(tenantId: string, which: Parameters<typeof clientCall>[0]): Promise<ClientCall | null> {
+    const { rows } = await this.#database.transaction(tenantId, (transaction) =>
+      clientCall(which).execute(transaction),
+    );
+    return rows[0] ?? null;
   }
 
   /** Calls of a tool that the agent had, newest first: one of them, or those of the last days. */

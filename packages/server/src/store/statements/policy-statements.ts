@@ -1,5 +1,6 @@
 /** Statements of the policy that is in place. */
 import type { Actor, EffectClass, ToolCallState } from "@signalbox/contract";
+import type { PastToolCall } from "@signalbox/core";
 import { sql, type RawBuilder } from "kysely";
 import { call } from "./record-statements.ts";
 
@@ -20,6 +21,30 @@ export interface RecordedCall {
   readonly proposedAtMs: number;
   readonly actor: Actor;
   readonly snapshotHash: string;
+}
+
+/** A call of a client of the gateway, and what the client called within this time before it, oldest first. */
+export interface ClientCall extends Omit<RecordedCall, "runId" | "snapshotHash"> {
+  readonly history: readonly Omit<PastToolCall, "name">[];
+}
+
+export function clientCall(which: {
+  readonly gatewayCallId: string;
+  readonly windowMs: number;
+  readonly limit: number;
+}): RawBuilder<ClientCall> {
+  const { gatewayCallId, windowMs, limit } = which;
+  return sql`select g.id as "toolCallId", g.server || '__' || g.tool as name, g.server, g.tool, g.effect,
+      g.definition_hash as "definitionHash", g.arguments as "argumentsJson", g.state,
+      signalbox.unix_ms(g.started_at) as "proposedAtMs", g.actor::json as actor,
+      (select coalesce(json_agg(json_build_object('server', c.server, 'tool', c.tool, 'effect', c.effect,
+                'state', c.state, 'arguments', coalesce(c.edited_arguments, c.arguments)::json,
+                'atMs', signalbox.unix_ms(c.started_at)) order by c.started_at), '[]')
+       from (select * from signalbox.gateway_call b
+             where b.principal = g.principal and b.started_at < g.started_at
+               and b.started_at > g.started_at - make_interval(secs => ${windowMs} / 1000.0)
+             order by b.started_at desc limit ${limit}) c) as history
+    from signalbox.gateway_call g where g.id = ${gatewayCallId}`;
 }
 
 /** Calls of tools that the agent had, newest first, with the run they belong to: one, or those of the last days. */

@@ -138,7 +138,7 @@ export class FrontCall {
     const asks = answer.result.resultType !== undefined && answer.result.resultType !== "complete";
     if (asks && !this.#calling.message.modern) {
       const detail = "The tool asks for input, which this revision of the protocol cannot carry.";
-      return calls.lost(begun, { code: "tool_upstream_failed", sent: false, detail });
+      return calls.lost(begun, { code: "tool_input_required", sent: false, detail });
     }
     const { resultType, ...rest } = answer.result;
     const kept = asks ? { resultType, ...rest } : rest;

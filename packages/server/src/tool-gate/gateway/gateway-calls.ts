@@ -285,7 +285,7 @@ export class GatewayCalls {
     const asks = result.resultType !== undefined && result.resultType !== "complete";
     if (asks && redacted.length > 0) {
       const detail = "The tool asks for input, and the policy hides parts of what it says.";
-      return this.lost(call, { code: "policy_denied", sent: true, detail });
+      return this.lost(call, { code: "tool_input_required", sent: false, detail });
     }
     const { resultType, ...rest } = asks ? this.#covered(call, result) : told(call, withoutRedacted(result, redacted));
     const whole = resultType === undefined ? rest : { resultType, ...rest };
