@@ -94,8 +94,8 @@ export function createPolicyDesk(parts: PolicyParts, monotonicMs: () => number):
     },
     async explain(scope, name, toolCallId) {
       const policy = await compiled(parts, scope, name);
-      if (isId("gatewayCall", toolCallId))
-        return explainClientCall(parts, { scope, policy, gatewayCallId: toolCallId });
+      const asked = { scope, policy, gatewayCallId: toolCallId };
+      if (isId("gatewayCall", toolCallId)) return explainClientCall(parts, asked);
       const which = { toolCallId, days: null, limit: 1 };
       const [call] = isId("toolCall", toolCallId) ? await queries.calls(scope.tenantId, which) : [];
       if (call === undefined) throw new PlatformError("not_found");
