@@ -1,7 +1,7 @@
 /** Approvals of calls that clients of the gateway make: about one call, used once, in time, given by somebody who still may. */
 import { makeId, uuidV7Bytes } from "@signalbox/contract";
 import { callVerdict, type AskedGatewayCall, type GatewayRecord } from "@signalbox/core";
-import { expect } from "vitest";
+import { expect, it } from "vitest";
 import { createGatewayRecord } from "../../../packages/server/src/channels/truth/gateway-record.ts";
 import { systemClock, systemRandomness } from "../../../packages/server/src/system/ports.ts";
 import { proves } from "../../setup/proves.ts";
@@ -117,4 +117,16 @@ proves("INV-12", {
     );
     expect(n).toBe(2);
   },
+});
+
+it("what was approved and not made is asked again after the store was put back", { timeout: 60_000 }, async () => {
+  await using own = await RecordWorld.open();
+  await own.keyOf(ACTOR.keyId);
+  const process = await own.process();
+  const gateway = createGatewayRecord({ database: process.pools.run, authority: process.processes });
+  const before = await approved({ own, process, gateway }, '{"amount":1}');
+  await own.rows("select signalbox.ask_clients_again()");
+  const now = await gateway.asked({ callId: before.callId, principal: "p", callDigest: sha256('{"amount":1}') });
+  expect(now).toMatchObject({ state: "awaiting_approval" });
+  expect(now?.holdId).not.toBe(before.holdId);
 });
