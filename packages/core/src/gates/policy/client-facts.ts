@@ -7,7 +7,7 @@ import { DAY_MS } from "../../kernel/units.ts";
 import type { PastCall, RunFacts } from "./facts.ts";
 
 /** What rules name as the runtime of whoever is no engine of ours. */
-export const CLIENT_RUNTIME = "mcp_client";
+const CLIENT_RUNTIME = "mcp_client";
 
 /** How far back the calls of a client count as those of its run, unless a rule looks further. */
 const HISTORY_MS = DAY_MS;
