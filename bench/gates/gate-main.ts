@@ -19,7 +19,7 @@ import { createClientJudge } from "../../packages/server/src/gates/client-judge.
 import { createGateServer } from "../../packages/server/src/gates/gate-server.ts";
 import { HttpClient } from "../../packages/server/src/gates/http-client.ts";
 import { judgeMessage } from "../../packages/server/src/gates/judging.ts";
-import { createPolicyJudge, versionOfFile, wordsOfFile } from "../../packages/server/src/gates/policy-judge.ts";
+import { createPolicyJudge, wordOf } from "../../packages/server/src/gates/policy-judge.ts";
 import { PolicySource } from "../../packages/server/src/gates/policy-source.ts";
 import { createModelGate } from "../../packages/server/src/model-gate/model-gate.ts";
 import { migrate } from "../../packages/server/src/store/migrations.ts";
@@ -68,7 +68,9 @@ const ports = { clock: systemClock, digest: systemDigest, randomness: systemRand
 const servers = JSON.parse(process.env.BENCH_TOOL_SERVERS ?? "{}") as Readonly<Record<string, ToolServerConfig>>;
 const http = stack.use(new HttpClient());
 const pool = stack.use(new UpstreamPool({ ...ports, servers, http }));
-const catalog = stack.use(new ToolCatalog({ ...ports, servers, store: record.queries.tools, tenantId: TENANT }));
+const catalog = stack.use(
+  new ToolCatalog({ ...ports, servers, store: record.queries.tools, tenantId: TENANT, posture: "dev" }),
+);
 await catalog.start();
 
 const token = randomBytes(32).toString("base64url");
@@ -81,8 +83,12 @@ await startRun();
 
 // The policy that is shipped, as a platform judges by it.
 const source = stack.use(new PolicySource({ ...ports, record: record.policies, tenantId: TENANT }));
-const version = versionOfFile(servers, (text) => sha256(text));
-const said = { source, words: wordsOfFile(servers), wordsVersion: () => version, clock: systemClock } as const;
+const said = {
+  source,
+  words: (server: string, tool: string) => wordOf(catalog.classification({ server, tool })),
+  wordsVersion: () => catalog.wordsVersion(),
+  clock: systemClock,
+} as const;
 const judge = createPolicyJudge({ ...said, record: record.policies, posture: "dev" });
 await source.current();
 const clients = createClientJudge({

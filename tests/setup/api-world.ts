@@ -365,7 +365,7 @@ function servicesOf(parts: {
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
-    policies: policyDeskOf(record, systemDigest, () => systemClock.monotonicMs()),
+    policies: policyDeskOf(record, { digest: systemDigest, clock: systemClock, posture: "dev" }),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],

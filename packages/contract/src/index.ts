@@ -51,6 +51,7 @@ export {
   isTerminal,
   MODEL_CALL_STATES,
   NO_USAGE,
+  PIN_STATES,
   RUN_STATES,
   RUN_STATUSES,
   runStatus,
@@ -78,6 +79,7 @@ export {
   type ToolCallState,
   type Usage,
   type WhenBusy,
+  type PinState,
 } from "./run.ts";
 export {
   EVENT_SCHEMAS,

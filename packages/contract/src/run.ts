@@ -100,6 +100,14 @@ export const RUNGS = ["fresh", "native", "repaired", "rebuilt"] as const;
 /** How a turn found the transcript it continues. */
 export type Rung = (typeof RUNGS)[number];
 
+/**
+ * What is known of a tool's definition. `new`: listed and not judged yet. `quarantined`: nobody has approved it.
+ * `approved`: it may be used as it is. `drifted`: it was approved in another form.
+ */
+export const PIN_STATES = ["new", "quarantined", "approved", "drifted"] as const;
+/** What is known of a tool's definition. */
+export type PinState = (typeof PIN_STATES)[number];
+
 /** What a tool can do to the world, mildest first. A tool that nobody classified counts as `irreversible`. */
 export const EFFECT_CLASSES = ["read", "egress_read", "write", "irreversible"] as const;
 /** What a tool can do to the world. */
@@ -207,6 +215,12 @@ export const AUDIT_ACTIONS = [
   "tool_denied",
   "tool_reconciled",
   "approval_void",
+  "tool_pinned",
+  "tool_quarantined",
+  "tool_drifted",
+  "tool_restored",
+  "tool_approved",
+  "tool_classified",
   "stale_refused",
   "incarnation_opened",
 ] as const;

@@ -150,7 +150,28 @@ export type { FactsRequest, PolicyInPlace, PolicyRecord } from "./ports/policy-r
 export type { Digest, Randomness } from "./ports/randomness.ts";
 export type { Log } from "./ports/telemetry.ts";
 export type { ToolBatch, ToolJudge } from "./ports/tool-judge.ts";
-export type { PinnedTool, ToolStore } from "./ports/tool-store.ts";
+export { diffDefinitions, type DefinitionChange } from "./gates/definition-diff.ts";
+export { lintDefinition, type DefinitionLint, type LintGrade } from "./gates/definition-lint.ts";
+export {
+  judgeListing,
+  type ListedForm,
+  type ListingTrust,
+  type PinChange,
+  type PinEvent,
+  type PinnedForm,
+} from "./gates/tool-pin.ts";
+export type {
+  ListedDefinition,
+  PinHistoryEntry,
+  PinnedTool,
+  SeenForm,
+  ServerListing,
+  ServerPlace,
+  ToolClassification,
+  ToolRecord,
+  ToolSettings,
+  ToolStore,
+} from "./ports/tool-store.ts";
 export type { Batch, UpkeepRecord } from "./ports/upkeep-record.ts";
 export type {
   Recovery,

@@ -159,6 +159,17 @@ create table signalbox.idempotency (
   cursor bigint,
   created_at timestamp with time zone not null default signalbox.clock()
 );
+create table signalbox.mcp_server (
+  tenant_id text not null,
+  server text not null,
+  transport text not null,
+  origin text not null,
+  listed_at timestamp with time zone,
+  failing_since timestamp with time zone,
+  problem text,
+  left_out jsonb not null default '[]'::jsonb,
+  seen_at timestamp with time zone not null default signalbox.clock()
+);
 create table signalbox.message (
   tenant_id text not null,
   id text not null,
@@ -331,7 +342,24 @@ create table signalbox.tool (
   definition jsonb not null,
   definition_hash text not null,
   effect text not null,
-  listed_at timestamp with time zone not null default signalbox.clock()
+  listed_at timestamp with time zone not null default signalbox.clock(),
+  state text not null default 'approved'::text,
+  origin text,
+  origin_hash text,
+  seen_definition jsonb,
+  seen_hash text,
+  seen_origin text,
+  seen_origin_hash text,
+  seen_at timestamp with time zone,
+  offered boolean not null default true,
+  lints jsonb not null default '[]'::jsonb,
+  approved_at timestamp with time zone,
+  approved_by text,
+  classified_by text,
+  file_settings jsonb,
+  approve text not null default 'policy'::text,
+  trusted boolean not null default false,
+  timeout_ms integer
 );
 create table signalbox.tool_call (
   id text not null,
@@ -371,6 +399,19 @@ create table signalbox.tool_call (
   reconciled_at timestamp with time zone,
   reconciliation_note text
 ) with (fillfactor=70);
+create table signalbox.tool_pin (
+  id bigint not null generated always as identity,
+  tenant_id text not null,
+  server text not null,
+  tool text not null,
+  event text not null,
+  definition jsonb not null,
+  definition_hash text not null,
+  origin text,
+  lints jsonb not null default '[]'::jsonb,
+  actor text,
+  at timestamp with time zone not null default signalbox.clock()
+);
 create table signalbox.transcript_entry (
   tenant_id text not null,
   conversation_id text not null,
@@ -479,6 +520,9 @@ alter table signalbox.hold add constraint hold_tenant_id_check CHECK ((tenant_id
 alter table signalbox.idempotency add constraint idempotency_accepted_check CHECK ((accepted = ANY (ARRAY['started'::text, 'queued'::text, 'steered'::text])));
 alter table signalbox.idempotency add constraint idempotency_pkey PRIMARY KEY (tenant_id, key);
 alter table signalbox.idempotency add constraint idempotency_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.mcp_server add constraint mcp_server_pkey PRIMARY KEY (tenant_id, server);
+alter table signalbox.mcp_server add constraint mcp_server_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.mcp_server add constraint mcp_server_transport_check CHECK ((transport = ANY (ARRAY['stdio'::text, 'http'::text, 'functions'::text])));
 alter table signalbox.message add constraint message_conversation FOREIGN KEY (tenant_id, conversation_id) REFERENCES signalbox.conversation(tenant_id, id);
 alter table signalbox.message add constraint message_id PRIMARY KEY (tenant_id, id);
 alter table signalbox.message add constraint message_position UNIQUE (conversation_id, "position");
@@ -525,9 +569,14 @@ alter table signalbox.stop add constraint stop_scope_check CHECK ((scope = ANY (
 alter table signalbox.stop add constraint stop_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.store_identity add constraint store_identity_pkey PRIMARY KEY (singleton);
 alter table signalbox.store_identity add constraint store_identity_singleton_check CHECK (singleton);
+alter table signalbox.tool add constraint tool_approve_check CHECK ((approve = ANY (ARRAY['policy'::text, 'always'::text, 'never'::text])));
+alter table signalbox.tool add constraint tool_classified_by_check CHECK ((classified_by = ANY (ARRAY['file'::text, 'operator'::text])));
 alter table signalbox.tool add constraint tool_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
 alter table signalbox.tool add constraint tool_pkey PRIMARY KEY (tenant_id, server, tool);
+alter table signalbox.tool add constraint tool_seen CHECK (((seen_definition IS NULL) = (seen_hash IS NULL)));
+alter table signalbox.tool add constraint tool_state_check CHECK ((state = ANY (ARRAY['new'::text, 'quarantined'::text, 'approved'::text, 'drifted'::text])));
 alter table signalbox.tool add constraint tool_tenant_id_check CHECK ((tenant_id <> ''::text));
+alter table signalbox.tool add constraint tool_timeout_ms_check CHECK (((timeout_ms >= 100) AND (timeout_ms <= 3600000)));
 alter table signalbox.tool_call add constraint tool_call_effect_check CHECK ((effect = ANY (ARRAY['read'::text, 'egress_read'::text, 'write'::text, 'irreversible'::text])));
 alter table signalbox.tool_call add constraint tool_call_executing CHECK (((state <> 'executing'::text) OR ((process IS NOT NULL) AND (started_at IS NOT NULL))));
 alter table signalbox.tool_call add constraint tool_call_outcome CHECK (((state <> ALL (ARRAY['succeeded'::text, 'failed'::text])) OR (result IS NOT NULL)));
@@ -537,6 +586,9 @@ alter table signalbox.tool_call add constraint tool_call_state_check CHECK ((sta
 alter table signalbox.tool_call add constraint tool_call_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.tool_call add constraint tool_call_use UNIQUE (run_id, tool_use_id);
 alter table signalbox.tool_call add constraint tool_call_verdict_check CHECK ((verdict = ANY (ARRAY['allow'::text, 'deny'::text, 'ask'::text])));
+alter table signalbox.tool_pin add constraint tool_pin_event_check CHECK ((event = ANY (ARRAY['trust'::text, 'hold'::text, 'approve'::text, 'drift'::text, 'restore'::text, 'move'::text])));
+alter table signalbox.tool_pin add constraint tool_pin_pkey PRIMARY KEY (id);
+alter table signalbox.tool_pin add constraint tool_pin_tenant_id_check CHECK ((tenant_id <> ''::text));
 alter table signalbox.transcript_entry add constraint transcript_entry_kind_check CHECK ((kind = ANY (ARRAY['item'::text, 'state'::text])));
 alter table signalbox.transcript_entry add constraint transcript_entry_once UNIQUE (conversation_id, stream, entry_id, generation);
 alter table signalbox.transcript_entry add constraint transcript_entry_pkey PRIMARY KEY (conversation_id, "position");
@@ -603,6 +655,7 @@ CREATE INDEX tool_call_answered ON signalbox.tool_call USING btree (conversation
 CREATE INDEX tool_call_hold ON signalbox.tool_call USING btree (hold_id) WHERE (hold_id IS NOT NULL);
 CREATE INDEX tool_call_message ON signalbox.tool_call USING btree (model_call_id, ordinal);
 CREATE INDEX tool_call_process ON signalbox.tool_call USING btree (process) WHERE (state = 'executing'::text);
+CREATE INDEX tool_pin_of ON signalbox.tool_pin USING btree (tenant_id, server, tool, id);
 CREATE INDEX transcript_entry_cut ON signalbox.transcript_entry USING btree (conversation_id, "position") WHERE cut;
 CREATE INDEX transcript_entry_state ON signalbox.transcript_entry USING btree (conversation_id, stream, "position") WHERE (kind = 'state'::text);
 CREATE INDEX webhook_delivery_about ON signalbox.webhook_delivery USING btree (conversation_id) WHERE (conversation_id IS NOT NULL);
@@ -638,6 +691,8 @@ alter table signalbox.hold enable row level security;
 alter table signalbox.hold force row level security;
 alter table signalbox.idempotency enable row level security;
 alter table signalbox.idempotency force row level security;
+alter table signalbox.mcp_server enable row level security;
+alter table signalbox.mcp_server force row level security;
 alter table signalbox.message enable row level security;
 alter table signalbox.message force row level security;
 alter table signalbox.migration enable row level security;
@@ -666,6 +721,8 @@ alter table signalbox.tool enable row level security;
 alter table signalbox.tool force row level security;
 alter table signalbox.tool_call enable row level security;
 alter table signalbox.tool_call force row level security;
+alter table signalbox.tool_pin enable row level security;
+alter table signalbox.tool_pin force row level security;
 alter table signalbox.transcript_entry enable row level security;
 alter table signalbox.transcript_entry force row level security;
 alter table signalbox.upkeep enable row level security;
@@ -701,6 +758,7 @@ create policy own_tenant on signalbox.hold for all to signalbox_app using ((tena
 create policy run_side on signalbox.hold for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.idempotency for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.idempotency for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.mcp_server for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy own_tenant on signalbox.message for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.message for all to signalbox_run using (true) with check (true);
 create policy migrations on signalbox.migration for all to signalbox_owner using (true) with check (true);
@@ -727,6 +785,7 @@ create policy own_tenant on signalbox.tool for all to signalbox_app using ((tena
 create policy run_side on signalbox.tool for all to signalbox_run using (true) with check (true);
 create policy own_tenant on signalbox.tool_call for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.tool_call for all to signalbox_run using (true) with check (true);
+create policy own_tenant on signalbox.tool_pin for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy own_tenant on signalbox.transcript_entry for all to signalbox_app using ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('signalbox.tenant'::text, true), ''::text)));
 create policy run_side on signalbox.transcript_entry for all to signalbox_run using (true) with check (true);
 create policy run_side on signalbox.upkeep for all to signalbox_run using (true) with check (true);
@@ -759,6 +818,7 @@ grant insert, select, update on signalbox.hold to signalbox_app;
 grant delete, insert, select, update on signalbox.hold to signalbox_run;
 grant insert, select, update on signalbox.idempotency to signalbox_app;
 grant delete, select, update on signalbox.idempotency to signalbox_run;
+grant insert, select, update on signalbox.mcp_server to signalbox_app;
 grant insert, select, update on signalbox.message to signalbox_app;
 grant insert, select, update on signalbox.message to signalbox_run;
 grant select, update on signalbox.model_call to signalbox_app;
@@ -784,6 +844,7 @@ grant insert, select, update on signalbox.tool to signalbox_app;
 grant select on signalbox.tool to signalbox_run;
 grant select, update on signalbox.tool_call to signalbox_app;
 grant insert, select, update on signalbox.tool_call to signalbox_run;
+grant delete, insert, select on signalbox.tool_pin to signalbox_app;
 grant delete, select, update on signalbox.transcript_entry to signalbox_app;
 grant delete, insert, select, update on signalbox.transcript_entry to signalbox_run;
 grant insert, select, update on signalbox.upkeep to signalbox_run;

@@ -33,6 +33,7 @@ export { memoryGateRecord } from "./memory/gate-record.ts";
 export { memoryHoldRecord } from "./memory/suspension.ts";
 export { memoryOwnershipRecord } from "./memory/ownership-record.ts";
 export { memoryProcessRecord } from "./memory/process-record.ts";
+export { MemoryToolStore } from "./memory/tool-store.ts";
 export { SABOTAGES, type Sabotage } from "./memory/sabotage.ts";
 export type { Fate, PlannedFault } from "./simulation/faults.ts";
 export { answered, ScriptedPool, type PoolScript, type ScriptedStep } from "./simulation/scripted-pool.ts";

@@ -71,6 +71,8 @@ export async function startGatewayWorld(options: GatewayWorldOptions): Promise<G
       SIGNALBOX_SECRET: SECRET,
       SIGNALBOX_DATA_DIR: folder,
       SIGNALBOX_MCP_SERVERS: declaredIn(folder, options.servers),
+      // What is listed first is trusted; what becomes of tools that nobody has approved is another test.
+      SIGNALBOX_POSTURE: "dev",
       ...options.environment,
     };
     const config = readServerConfig({ role: "api,gates", port: "0", logLevel: "silent" }, environment);

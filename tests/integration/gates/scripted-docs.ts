@@ -1,6 +1,6 @@
 /** A tool gate over one scripted HTTP server named `docs`. */
 import { startMcpServer, type McpNeighbour, type ScriptedTools } from "@signalbox/testkit";
-import type { ToolSettings } from "../../../packages/server/src/tool-gate/tool-server.ts";
+import type { FileSettings } from "../../../packages/server/src/tool-gate/tool-server.ts";
 import { startToolFixture, type ToolFixture, type ToolFixtureOptions } from "./tool-fixture.ts";
 
 const scripted: ScriptedTools = {
@@ -11,7 +11,7 @@ const scripted: ScriptedTools = {
   breaks: { breaks: "cannot reach http://127.0.0.1:0/mcp" },
 };
 
-const effects: Readonly<Record<string, ToolSettings>> = {
+const effects: Readonly<Record<string, FileSettings>> = {
   read: { effect: "read" },
   slow: { effect: "read" },
   fails: { effect: "read" },
@@ -23,7 +23,7 @@ export async function withHttpServer(
   options: Omit<ToolFixtureOptions, "servers"> & {
     readonly tools?: never;
     readonly scripted?: ScriptedTools;
-    readonly effects?: Readonly<Record<string, ToolSettings>>;
+    readonly effects?: Readonly<Record<string, FileSettings>>;
   } = {},
 ): Promise<void> {
   await using neighbour = await startMcpServer({ tools: options.scripted ?? scripted });

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  MemoryToolStore,
   readCallFile,
   startMcpServer,
   stdioServerCommand,
@@ -13,16 +14,7 @@ import {
 import { describe, expect, it } from "vitest";
 import type { ToolServerConfig } from "../../../packages/server/src/tool-gate/tool-server.ts";
 import { recordingLog, until } from "./gate-fixture.ts";
-import {
-  callTool,
-  frozenTools,
-  MemoryToolStore,
-  newCatalog,
-  propose,
-  rpc,
-  startToolFixture,
-  textOf,
-} from "./tool-fixture.ts";
+import { callTool, frozenTools, newCatalog, propose, rpc, startToolFixture, textOf } from "./tool-fixture.ts";
 import { snapshotWith } from "./watched-record.ts";
 
 const plain: ScriptedTool = {
@@ -83,14 +75,22 @@ describe("a catalogue", () => {
     expect(store.pins.get("docs/read")!.effect).toBe("read");
   });
 
-  it("leaves out, by name, what no model could call", async () => {
-    const tools = { read: plain, "a.b": plain, "with space": plain, ["x".repeat(60)]: plain };
+  it("names every tool as providers take it, and leaves out, with a reason, what has no name", async () => {
+    const long = "x".repeat(60);
+    const tools = { read: plain, "a.b": plain, "with space": plain, [long]: plain, ["y".repeat(129)]: plain };
     await using neighbour = await startMcpServer({ tools });
     const log = recordingLog();
     await using catalog = newCatalog({ servers: { docs: http(neighbour.url) } }, log);
     await catalog.start();
-    expect(catalog.tools().map((tool) => tool.name)).toEqual(["docs__read"]);
-    expect(log.lines.filter((line) => line.text.includes("left out"))).toHaveLength(3);
+    expect(new Map(catalog.tools().map((tool) => [tool.tool, tool.name.replace(/_[0-9a-f]{8}$/, "_*")]))).toEqual(
+      new Map([
+        ["read", "docs__read"],
+        ["a.b", "docs__a_b_*"],
+        ["with space", "docs__with_space_*"],
+        [long, `docs__${"x".repeat(33)}_*`],
+      ]),
+    );
+    expect(log.lines.filter((line) => line.text.includes("left out"))).toHaveLength(1);
   });
 
   it("starts although one of its servers is away, and shows that server's tools as unseen", async () => {
@@ -113,7 +113,7 @@ describe("a catalogue", () => {
 
   it("does not start without its pins", async () => {
     const store = new MemoryToolStore();
-    store.down = true;
+    store.isDown = true;
     await using catalog = newCatalog({ servers: {}, store });
     await expect(catalog.start()).rejects.toThrow("the store is down");
   });
@@ -179,17 +179,13 @@ describe("a tool that changed", () => {
   it("can be approved by who has seen it, and then serves agents that are given it anew", async () => {
     await using neighbour = await startMcpServer({ tools: { read: plain } });
     await using fixture = await startToolFixture({ servers: { docs: http(neighbour.url) }, listingMaxAgeMs: 0 });
-    const before = frozenTools(fixture.catalog)[0]!;
     neighbour.setTools({ read: { ...plain, description: "Reads a file, faster." } });
-    const seen = { server: "docs", tool: "read", definitionHash: before.definitionHash };
-    await expect(fixture.catalog.approve(seen)).rejects.toMatchObject({ code: "tool_drifted" });
-    await using other = newCatalog({ servers: { docs: http(neighbour.url) } });
-    await other.start();
-    const { definitionHash } = other.tools()[0]!;
-    await fixture.catalog.approve({ ...seen, definitionHash });
-    expect(fixture.catalog.tools()).toMatchObject([
-      { description: "Reads a file, faster.", definitionHash, state: "ready" },
-    ]);
+    await fixture.catalog.refresh("docs");
+    expect(fixture.catalog.tools()).toMatchObject([{ description: "Reads a file.", state: "drifted" }]);
+    fixture.store.approve("docs", "read");
+    fixture.catalog.hear();
+    await until(() => fixture.catalog.tools()[0]?.state === "ready");
+    expect(fixture.catalog.tools()).toMatchObject([{ description: "Reads a file, faster.", state: "ready" }]);
     // The agent still holds the old form: what it was given is not what would run.
     await propose(fixture.record, call);
     expect(textOf(await callTool(fixture.url, call))).toBe(

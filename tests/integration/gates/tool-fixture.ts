@@ -1,7 +1,9 @@
 /** A tool gate with scripted servers behind it, a run whose calls were proposed, and an engine that makes them. */
 import type { Snapshot, SnapshotTool } from "@signalbox/contract";
 import { canonicalJson, makeId, NO_USAGE, uuidV7Bytes } from "@signalbox/contract";
-import type { Log, PinnedTool, ToolJudge, ToolStore } from "@signalbox/core";
+import type { Posture } from "@signalbox/contract";
+import type { Log, ToolJudge } from "@signalbox/core";
+import { MemoryToolStore } from "@signalbox/testkit";
 import { createGateServer, type Gate, type GateServer } from "../../../packages/server/src/gates/gate-server.ts";
 import { HttpClient } from "../../../packages/server/src/gates/http-client.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../../packages/server/src/system/ports.ts";
@@ -19,26 +21,12 @@ import { snapshotWith, TOKEN, TOKEN_HASH, WatchedRecord } from "./watched-record
 
 export const MODERN = "2026-07-28";
 
-/** Pins in memory; what the database keeps in its table of tools. */
-export class MemoryToolStore implements ToolStore {
-  readonly pins = new Map<string, PinnedTool>();
-  down = false;
-
-  list(): Promise<readonly PinnedTool[]> {
-    return this.down ? Promise.reject(new Error("the store is down")) : Promise.resolve([...this.pins.values()]);
-  }
-
-  save(_tenantId: string, tools: readonly PinnedTool[]): Promise<void> {
-    if (this.down) return Promise.reject(new Error("the store is down"));
-    for (const tool of tools) this.pins.set(`${tool.server}/${tool.tool}`, tool);
-    return Promise.resolve();
-  }
-}
-
 export interface CatalogFixtureOptions {
   readonly servers: Readonly<Record<string, ToolServerConfig>>;
   readonly store?: MemoryToolStore;
   readonly listingMaxAgeMs?: number;
+  readonly recordsMaxAgeMs?: number;
+  readonly posture?: Posture;
 }
 
 export function newCatalog(options: CatalogFixtureOptions, log = recordingLog()): ToolCatalog {
@@ -46,6 +34,8 @@ export function newCatalog(options: CatalogFixtureOptions, log = recordingLog())
     servers: options.servers,
     store: options.store ?? new MemoryToolStore(),
     tenantId: "default",
+    posture: options.posture ?? "dev",
+    recordsMaxAgeMs: options.recordsMaxAgeMs ?? 0,
     clock: systemClock,
     digest: systemDigest,
     randomness: systemRandomness,

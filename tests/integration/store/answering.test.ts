@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
 import { AnsweringQueries } from "../../../packages/server/src/store/queries/answering-queries.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
-import { ToolQueries } from "../../../packages/server/src/store/queries/tool-queries.ts";
 import { ACTOR, newId } from "./record-parts.ts";
+import { pinTools } from "./pin-tools.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
@@ -38,8 +38,8 @@ it("finds the agent as others find it, with those of its tools that are pinned",
   const answering = new AnsweringQueries(process.pools.app);
   const files = pinOf("files", "read/every.thing");
   const other = pinOf("files", "write");
-  await new ToolQueries(process.tenants).save("default", [files, other]);
-  await new ToolQueries(process.tenants).save("elsewhere", [pinOf("mail", "send")]);
+  await pinTools(process.tenants, "default", [files, other]);
+  await pinTools(process.tenants, "elsewhere", [pinOf("mail", "send")]);
   const { agentId, conversationId } = await conversationOf(["files/read/every.thing", "files/unlisted", "mail/send"]);
   const found = await answering.find({ tenantId: "default", user: null }, conversationId);
   const agent = await new AgentQueries(process.tenants).find("default", agentId);

@@ -2,11 +2,14 @@
 import type { HoldId } from "@signalbox/contract";
 import { callVerdict } from "@signalbox/core";
 import { actorText } from "../../../packages/server/src/store/actor-text.ts";
+import { ToolCommands } from "../../../packages/server/src/store/queries/tool-commands.ts";
+import { ToolQueries } from "../../../packages/server/src/store/queries/tool-queries.ts";
 import { PolicyQueries } from "../../../packages/server/src/store/queries/policy-queries.ts";
 import { ConversationQueries } from "../../../packages/server/src/store/queries/conversation-queries.ts";
 import { AgentQueries } from "../../../packages/server/src/store/queries/agent-queries.ts";
 import { WebhookQueries } from "../../../packages/server/src/store/queries/webhook-queries.ts";
 import { ACTOR, codeOf, finishRun, newId, proposalOf, startedRun } from "./record-parts.ts";
+import { listingOf } from "./pin-tools.ts";
 import { until, type RecordProcess, type RecordWorld } from "./record-world.ts";
 
 const TENANT = "default";
@@ -19,6 +22,23 @@ export async function operatedStory(own: RecordWorld): Promise<void> {
   await changes(own, process);
   await webhooks(own, process);
   await approvals(own, process);
+  await tools(process);
+}
+
+/** A tool that is listed, changes, is what it was, moves, and is looked at by somebody. */
+async function tools(process: RecordProcess): Promise<void> {
+  const queries = new ToolQueries(process.tenants);
+  const pinned = { server: "mail", tool: "send", title: "Send", effect: "write" } as const;
+  const first = { ...pinned, definition: { name: "send" }, definitionHash: "one" };
+  const other = { ...pinned, definition: { name: "send", description: "And \u00e9" }, definitionHash: "two" };
+  await queries.observe(listingOf(TENANT, [first]));
+  await queries.observe(listingOf(TENANT, [other]));
+  await queries.observe(listingOf(TENANT, [first]));
+  await queries.observe(listingOf(TENANT, [first], { originHash: "elsewhere" }));
+  const commands = new ToolCommands(process.tenants);
+  const place = { tenantId: TENANT, server: "mail", tool: "send", actor: ACTOR };
+  await commands.approve(place, () => true);
+  await commands.classify(place, { effect: "read" });
 }
 
 async function begun(own: RecordWorld, process: RecordProcess) {

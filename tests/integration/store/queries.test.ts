@@ -10,8 +10,8 @@ import { MessageQueries } from "../../../packages/server/src/store/queries/messa
 import type { Page, PageRequest } from "../../../packages/server/src/store/queries/page.ts";
 import { RunQueries } from "../../../packages/server/src/store/queries/run-queries.ts";
 import { SnapshotQueries } from "../../../packages/server/src/store/queries/snapshot-queries.ts";
-import { ToolQueries } from "../../../packages/server/src/store/queries/tool-queries.ts";
 import { ACTOR, codeOf, commandFor, finishRun, newId, sha256, startedRun, textEvent, TURN } from "./record-parts.ts";
+import { pinTools } from "./pin-tools.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
@@ -170,7 +170,7 @@ it("tells what would answer a message: the agent at its current revision with it
     definitionHash: "h",
     effect: "read",
   } as const;
-  await new ToolQueries(process.tenants).save(tenantId, [pin, { ...pin, tool: "unnamed" }]);
+  await pinTools(process.tenants, tenantId, [pin, { ...pin, tool: "unnamed" }]);
   await world.rows("update signalbox.agent_revision set definition = $2 where agent_id = $1", [
     place.agentId,
     JSON.stringify({ tools: ["files/a/b", "files/unpinned"] }),
@@ -297,26 +297,6 @@ it("keeps keys by their hash, finds them without knowing the tenant, and forgets
   expect(await keys.revoke("t1", key.keyId)).toBe(false);
   expect(await keys.findByHash(hash)).toBeNull();
   expect((await all((page) => keys.list("t1", page), "asc")).map((each) => each.keyId)).toEqual([key.keyId]);
-});
-
-it("pins tools and replaces a pin", async () => {
-  const tools = new ToolQueries(process.tenants);
-  const pin = {
-    server: "files",
-    tool: "read",
-    title: "Read",
-    definition: { name: "read" },
-    definitionHash: "h1",
-    effect: "read" as const,
-  };
-  await tools.save("t1", []);
-  await tools.save("t1", [pin, { ...pin, tool: "append", effect: "write" }]);
-  await tools.save("t1", [{ ...pin, definitionHash: "h2" }]);
-  expect(await tools.list("t1")).toEqual([
-    { ...pin, tool: "append", effect: "write" },
-    { ...pin, definitionHash: "h2" },
-  ]);
-  expect(await tools.list("t2")).toEqual([]);
 });
 
 it("gives a snapshot back as it was stored", async () => {

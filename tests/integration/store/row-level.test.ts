@@ -74,6 +74,15 @@ async function fill(own: RecordWorld, process: RecordProcess, tenantId: string):
     [tenantId],
   );
   await own.rows(
+    `insert into signalbox.tool_pin (tenant_id, server, tool, event, definition, definition_hash)
+     values ($1, 's', 't', 'trust', '{}', 'h')`,
+    [tenantId],
+  );
+  await own.rows(
+    "insert into signalbox.mcp_server (tenant_id, server, transport, origin) values ($1, 's', 'http', 'o')",
+    [tenantId],
+  );
+  await own.rows(
     `insert into signalbox.api_key (id, tenant_id, name, prefix, hash, rights)
      values ($1, $2, 'n', 'p', decode(md5($1), 'hex'), '{}')`,
     [newId("apiKey"), tenantId],

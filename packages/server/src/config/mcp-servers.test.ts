@@ -46,7 +46,7 @@ describe("the file of tool servers", () => {
         args: [],
         env: {},
         cwd: join(folder, "docs"),
-        tools: { read: { effect: "read", approve: "policy", timeoutMs: 500 } },
+        tools: { read: { effect: "read", approve: "policy", isTrusted: false, timeoutMs: 500 } },
         clients: "classified",
       },
       web: {

@@ -5,13 +5,18 @@ import { EFFECT_CLASSES } from "@signalbox/contract";
 import { z } from "zod";
 import { ConfigurationError } from "./environment.ts";
 
+/** Tools of the platform itself stand under this name. */
+const OWN_SERVER = "signalbox";
+
 const toolsSchema = z.record(
-  z.string().min(1).max(64),
+  z.string().min(1).max(128),
   z.strictObject({
     effect: z.enum(EFFECT_CLASSES),
     timeoutMs: z.int().min(100).max(3_600_000).optional(),
-    /** Whether a person is asked before a call: as the policy says, always, or never. */
+    /** Whether a person is asked before a call: as the policy says, always, or not because of its class. */
     approve: z.enum(["policy", "always", "never"]).default("policy"),
+    /** Whether what it answers is vouched for, and no text of strangers. */
+    isTrusted: z.boolean().default(false),
   }),
 );
 
@@ -48,7 +53,10 @@ const serverSchema = z.discriminatedUnion("transport", [
 ]);
 
 const mcpServersSchema = z.record(
-  z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "name a server with a-z, 0-9 and -"),
+  z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, "name a server with a-z, 0-9 and -")
+    .refine((name) => name !== OWN_SERVER, `${OWN_SERVER} is the platform's own`),
   serverSchema,
 );
 

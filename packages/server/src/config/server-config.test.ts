@@ -23,6 +23,7 @@ describe("what a platform works with", () => {
       providers: [],
       admissionLimits: { queueCount: 20, messagesPerMinuteCount: 600, tenantRunCount: 10_000 },
       mcpServers: {},
+      posture: "dev",
       retentionDays: 90,
       allowedHosts: [],
       egressAllow: { names: [], networks: [] },

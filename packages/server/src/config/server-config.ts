@@ -1,5 +1,6 @@
 /** What one platform process works with. Precedence: flags, then environment, then defaults. */
 import { resolve } from "node:path";
+import type { Posture } from "@signalbox/contract";
 import { DAY_MS, LIMITS } from "@signalbox/core";
 import { readEgressAllow, type EgressAllowConfig } from "./egress-allow.ts";
 import { ConfigurationError, countOf, portOf, secretOf, textOf, type Environment } from "./environment.ts";
@@ -41,6 +42,8 @@ export interface ServerConfig {
   readonly secret: string | null;
   readonly providers: readonly ProviderConfig[];
   readonly mcpServers: McpServersConfig;
+  /** How tools are met that nobody has approved or classified. */
+  readonly posture: Posture;
   /** How much a conversation may be sent, and a tenant may have open. */
   readonly admissionLimits: {
     readonly queueCount: number;
@@ -63,6 +66,8 @@ export interface ServerFlags {
   readonly gatesPort?: string | undefined;
   readonly dataDir?: string | undefined;
   readonly mcpServers?: string | undefined;
+  /** Where neither this nor the environment says it: `dev`. */
+  readonly posture?: string | undefined;
   readonly logLevel?: string | undefined;
 }
 
@@ -101,6 +106,7 @@ export function readServerConfig(flags: ServerFlags, environment: Environment): 
     allowedHosts: namesOf(textOf(environment, "SIGNALBOX_ALLOWED_HOSTS")),
     mcpServers: readMcpServers(flags.mcpServers ?? textOf(environment, "SIGNALBOX_MCP_SERVERS")),
     egressAllow: readEgressAllow(environment),
+    posture: postureOf(flags.posture ?? textOf(environment, "SIGNALBOX_POSTURE") ?? "dev"),
     retentionDays: daysOf(textOf(environment, "SIGNALBOX_RETENTION_DAYS") ?? String(DEFAULT_RETENTION_DAYS)),
     logLevel: logLevelOf(flags.logLevel ?? textOf(environment, "SIGNALBOX_LOG_LEVEL") ?? "info"),
   };
@@ -179,6 +185,11 @@ function daysOf(text: string): number {
     );
   }
   return days;
+}
+
+function postureOf(text: string): Posture {
+  if (text === "dev" || text === "production") return text;
+  throw new ConfigurationError(`SIGNALBOX_POSTURE must be dev or production, not "${text}".`);
 }
 
 export function logLevelOf(text: string): LogLevel {

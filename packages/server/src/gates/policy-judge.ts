@@ -2,7 +2,7 @@
  * The policy in place as the judge of a message's calls: it reads what the policy needs to know of the run, and nothing
  * where it needs nothing. Whatever fails here has denied every call of the message.
  */
-import { canonicalJson, PlatformError, type Posture } from "@signalbox/contract";
+import { PlatformError, type Posture } from "@signalbox/contract";
 import {
   assembleFacts,
   callToJudge,
@@ -19,6 +19,7 @@ import {
   type PolicyRecord,
   type RunFacts,
   type ToolBatch,
+  type ToolClassification,
   type ToolDecision,
   type ToolJudge,
   type ToolPolicy,
@@ -111,37 +112,8 @@ export function verdictOf(decision: ToolDecision | undefined): CallVerdict {
   });
 }
 
-/** What an operator's file says of tools. */
-export function wordsOfFile(
-  servers: Readonly<Record<string, { readonly tools: Readonly<Record<string, FileWord>> }>>,
-): ToolWords {
-  return (server, tool) => {
-    const said = servers[server]?.tools[tool];
-    return {
-      effect: said?.effect ?? "irreversible",
-      isClassified: said !== undefined,
-      approve: said?.approve ?? "policy",
-      isTrusted: false,
-      unit: null,
-      clearance: 0,
-    };
-  };
-}
-
-interface FileWord {
-  readonly effect: ToolWord["effect"];
-  readonly approve?: ToolWord["approve"] | undefined;
-}
-
-/** Names what the file says. */
-export function versionOfFile(servers: Parameters<typeof wordsOfFile>[0], sha256Hex: (text: string) => string): string {
-  const said = Object.fromEntries(
-    Object.entries(servers).map(([name, { tools }]) => [
-      name,
-      Object.fromEntries(
-        Object.entries(tools).map(([tool, { effect, approve = "policy" }]) => [tool, { effect, approve }]),
-      ),
-    ]),
-  );
-  return sha256Hex(canonicalJson(said)).slice(0, 16);
+/** What operators say of tools, as the record keeps it. */
+export function wordOf(said: ToolClassification): ToolWord {
+  const { effect, isClassified, approve, isTrusted } = said;
+  return { effect, isClassified, approve, isTrusted, unit: null, clearance: 0 };
 }

@@ -210,6 +210,49 @@ export interface ToolTable {
   readonly definition_hash: string;
   readonly effect: string;
   readonly listed_at: Generated<Date>;
+  readonly state: string;
+  readonly origin: string | null;
+  readonly origin_hash: string | null;
+  readonly seen_definition: ColumnType<unknown, string | null | undefined, string | null>;
+  readonly seen_hash: string | null;
+  readonly seen_origin: string | null;
+  readonly seen_origin_hash: string | null;
+  readonly seen_at: Date | null;
+  readonly offered: Generated<boolean>;
+  readonly lints: JsonColumn;
+  readonly approved_at: Date | null;
+  readonly approved_by: string | null;
+  readonly classified_by: string | null;
+  readonly file_settings: ColumnType<unknown, string | null | undefined, string | null>;
+  readonly approve: string;
+  readonly trusted: boolean;
+  readonly timeout_ms: number | null;
+}
+
+export interface ToolPinTable {
+  readonly id: GivenByDatabase<number>;
+  readonly tenant_id: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly event: string;
+  readonly definition: JsonColumn;
+  readonly definition_hash: string;
+  readonly origin: string | null;
+  readonly lints: JsonColumn;
+  readonly actor: string | null;
+  readonly at: GivenByDatabase<Date>;
+}
+
+export interface McpServerTable {
+  readonly tenant_id: string;
+  readonly server: string;
+  readonly transport: string;
+  readonly origin: string;
+  readonly listed_at: Date | null;
+  readonly failing_since: Date | null;
+  readonly problem: string | null;
+  readonly left_out: JsonColumn;
+  readonly seen_at: Generated<Date>;
 }
 
 export interface WebhookTable {
@@ -275,4 +318,6 @@ export interface Tables {
   readonly "signalbox.webhook": WebhookTable;
   readonly "signalbox.webhook_delivery": WebhookDeliveryTable;
   readonly "signalbox.webhook_attempt": WebhookAttemptTable;
+  readonly "signalbox.tool_pin": ToolPinTable;
+  readonly "signalbox.mcp_server": McpServerTable;
 }

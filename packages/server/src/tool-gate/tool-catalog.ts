@@ -1,37 +1,52 @@
 /**
- * Which tools there are. A tool is pinned as it was first listed, and from then on it is that or it is blocked: whatever
- * differs (another description, another schema, a tool that is gone) has drifted until somebody approves it. A listing
- * is looked at again before a call when it is no longer fresh, so that what runs is what was pinned.
+ * Which tools there are. A tool is pinned in one form, at one address, and from then on it is that or it is blocked:
+ * whatever differs has drifted until somebody approves it. A listing is looked at again before a call when it is no
+ * longer fresh, and the record when it may have changed, so that what runs is what was pinned and is still trusted.
  */
 import {
   asPlatformError,
   PlatformError,
   type EffectClass,
+  type Posture,
   type Snapshot,
   type SnapshotTool,
 } from "@signalbox/contract";
-import type { Clock, Digest, Log, PinnedTool, Randomness, ToolStore, Verdict } from "@signalbox/core";
+import type {
+  Clock,
+  Digest,
+  Log,
+  Randomness,
+  ToolClassification,
+  ToolRecord,
+  ToolStore,
+  Verdict,
+} from "@signalbox/core";
 import { HttpClient } from "../gates/http-client.ts";
-import { isObject, type Json } from "./mcp-protocol.ts";
 import { argumentSentence, ArgumentSchemas } from "./argument-schema.ts";
-import { readListedTool, wireName, type ListedTool } from "./tool-definition.ts";
 import type { UpstreamAuth } from "./upstream-auth.ts";
+import { isObject, type Json } from "./mcp-protocol.ts";
+import { ListingKeeper } from "./listing-keeper.ts";
+import { wireName } from "./tool-definition.ts";
+import { ToolRecords } from "./tool-records.ts";
 import { ToolServer, type ToolServerConfig } from "./tool-server.ts";
 
 export interface ToolCatalogOptions {
   readonly servers: Readonly<Record<string, ToolServerConfig>>;
   readonly store: ToolStore;
   readonly tenantId: string;
+  readonly posture: Posture;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly randomness: Randomness;
   readonly log: Log;
   /** The platform's tokens for servers, where others reach the same servers too. */
   readonly auth?: (server: string) => UpstreamAuth | null;
-  /** Told when what a server lists is not what it listed before. Must not throw. */
+  /** Told when what a server lists, or what is known of its tools, is not what it was. Must not throw. */
   readonly onToolsChanged?: () => void;
   /** How old a listing may be when a call is judged by it. */
   readonly listingMaxAgeMs?: number;
+  /** How old what is known of the record may be then. */
+  readonly recordsMaxAgeMs?: number;
 }
 
 export interface CatalogTool {
@@ -45,13 +60,16 @@ export interface CatalogTool {
   readonly effect: EffectClass;
   /** Of the pin. */
   readonly definitionHash: string;
-  /** `ready`: listed as it was pinned. `drifted`: listed otherwise, or no longer. `unseen`: its server was not reached yet. */
-  readonly state: "ready" | "drifted" | "unseen";
+  /**
+   * `ready`: approved, and listed as it was pinned. `quarantined`: nobody has approved it. `drifted`: listed otherwise,
+   * or no longer. `unseen`: its server was not reached yet.
+   */
+  readonly state: "ready" | "quarantined" | "drifted" | "unseen";
 }
 
 interface Listing {
-  /** By name; `null` until the server was reached once. */
-  tools: ReadonlyMap<string, ListedTool> | null;
+  /** Hashes of definitions by name; `null` until the server was reached once. */
+  tools: ReadonlyMap<string, string> | null;
   listedAtMs: number;
   /** False as soon as the server or its connection changed. */
   fresh: boolean;
@@ -59,7 +77,14 @@ interface Listing {
 }
 
 const LISTING_MAX_AGE_MS = 30_000;
-const UNCLASSIFIED: EffectClass = "irreversible";
+const RECORDS_MAX_AGE_MS = 1_000;
+const UNCLASSIFIED: ToolClassification = {
+  isClassified: false,
+  effect: "irreversible",
+  approve: "policy",
+  isTrusted: false,
+  timeoutMs: null,
+};
 
 export class ToolCatalog implements AsyncDisposable {
   readonly #options: ToolCatalogOptions;
@@ -67,13 +92,24 @@ export class ToolCatalog implements AsyncDisposable {
   readonly #http = new HttpClient();
   readonly #servers = new Map<string, ToolServer>();
   readonly #listings = new Map<string, Listing>();
-  readonly #pins = new Map<string, PinnedTool>();
+  readonly #records: ToolRecords;
   readonly #schemas = new ArgumentSchemas();
+  readonly #keeper: ListingKeeper;
 
   constructor(options: ToolCatalogOptions) {
     this.#options = options;
     this.#maxAgeMs = options.listingMaxAgeMs ?? LISTING_MAX_AGE_MS;
-    const { clock, randomness, log } = options;
+    const { clock, randomness, log, store, tenantId } = options;
+    this.#records = new ToolRecords({
+      store,
+      tenantId,
+      clock,
+      log,
+      digest: options.digest,
+      maxAgeMs: options.recordsMaxAgeMs ?? RECORDS_MAX_AGE_MS,
+      onChanged: () => options.onToolsChanged?.(),
+    });
+    this.#keeper = new ListingKeeper({ ...options, records: this.#records, schemas: this.#schemas });
     for (const [name, config] of Object.entries(options.servers)) {
       const listing: Listing = { tools: null, listedAtMs: 0, fresh: false, refreshing: null };
       const onChanged = (): void => {
@@ -87,26 +123,28 @@ export class ToolCatalog implements AsyncDisposable {
 
   /**
    * Reads the pins and lists every server. A server that cannot be reached keeps nobody from starting; its tools are
-   * `unseen` and their calls refused until it is there. Rejects when the pins cannot be read.
+   * `unseen` and their calls refused until it is there. The program's own functions come with the code that was deployed,
+   * so they are pinned as they are. Rejects when the pins cannot be read, or the functions not be pinned.
    */
   async start(): Promise<void> {
-    for (const pin of await this.#options.store.list(this.#options.tenantId)) this.#pins.set(keyOf(pin), pin);
-    await Promise.all([...this.#servers.keys()].map((server) => this.refresh(server).catch(() => undefined)));
+    await this.#records.start();
+    const servers = [...this.#servers.values()];
+    await Promise.all(
+      servers.map(({ name, config }) =>
+        config.transport === "functions" ? this.refresh(name) : this.refresh(name).catch(() => undefined),
+      ),
+    );
   }
 
   /** All pinned tools of configured servers, sorted by name. */
   tools(): readonly CatalogTool[] {
-    const tools: CatalogTool[] = [];
-    for (const pin of this.#pins.values()) {
-      const name = wireName(pin.server, pin.tool);
-      if (name !== null && this.#servers.has(pin.server)) tools.push(this.#shown(name, pin));
-    }
-    return tools.sort((left, right) => (left.name < right.name ? -1 : 1));
+    const records = this.#records.all().filter(({ server }) => this.#servers.has(server));
+    return records.map((record) => this.#shown(record)).sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
   /** The pinned definition of a tool, as its server wrote it. */
   definition(tool: { readonly server: string; readonly tool: string }): Json {
-    return this.#pins.get(keyOf(tool))?.definition ?? {};
+    return this.#records.find(tool)?.definition ?? {};
   }
 
   /** A server may list something else by now: it is looked at before the next call. */
@@ -125,36 +163,57 @@ export class ToolCatalog implements AsyncDisposable {
 
   /** One pinned tool of a configured server, or `null`. */
   find(server: string, tool: string): CatalogTool | null {
-    const pin = this.#pins.get(keyOf({ server, tool }));
-    const name = wireName(server, tool);
-    return pin === undefined || name === null || !this.#servers.has(server) ? null : this.#shown(name, pin);
+    const record = this.#records.find({ server, tool });
+    return record === null || !this.#servers.has(server) ? null : this.#shown(record);
   }
 
   server(name: string): ToolServer | null {
     return this.#servers.get(name) ?? null;
   }
 
+  /** What the operator says of a tool today, by what was last read of the record. Never waits. */
+  classification(tool: { readonly server: string; readonly tool: string }): ToolClassification {
+    return this.#records.find(tool)?.classification ?? UNCLASSIFIED;
+  }
+
+  /** Names what operators say of tools now; another one when they say something else. */
+  wordsVersion(): string {
+    return this.#records.version;
+  }
+
   timeoutMs(server: string, tool: string): number | null {
-    return this.#servers.get(server)?.config.tools[tool]?.timeoutMs ?? null;
+    return this.classification({ server, tool }).timeoutMs;
   }
 
-  /** Whether a snapshot's tool is known to have drifted, by what was seen last. Never waits. */
-  hasDrifted(tool: SnapshotTool): boolean {
-    const listed = this.#listings.get(tool.server)?.tools;
-    return listed !== null && listed !== undefined && this.#drift(tool, listed) !== null;
+  /** Somebody decided something about a tool, here or elsewhere. */
+  hear(): void {
+    this.#records.hear();
   }
 
-  /** Names of the tools that are not to be offered, because a call of them would be refused. Never waits. */
+  /**
+   * Names of the tools that are not to be offered, because a call of them would be refused: all of them while the record
+   * cannot be read. Never waits.
+   */
   withheld(snapshot: Snapshot): ReadonlySet<string> {
-    return new Set(snapshot.tools.filter((tool) => this.hasDrifted(tool)).map((tool) => tool.name));
+    const isWithheld = (tool: SnapshotTool): boolean => !this.#records.isKnown || this.#isBlocked(tool);
+    return new Set(snapshot.tools.filter(isWithheld).map((tool) => tool.name));
   }
 
-  /** Whether a snapshot's tool is still what was pinned, by a listing that is fresh, and takes these arguments. */
+  /**
+   * Whether a snapshot's tool is still what was pinned, by a listing and a record that are fresh, and takes these
+   * arguments.
+   */
   async judge(tool: SnapshotTool, input: unknown): Promise<Verdict<ToolServer>> {
     const server = this.#servers.get(tool.server);
     const listing = this.#listings.get(tool.server);
     if (server === undefined || listing === undefined) {
       return deny("tool_not_allowed", "The server of this tool is not configured any more.");
+    }
+    try {
+      await this.#records.demandFresh();
+    } catch (thrown) {
+      this.#options.log.error("the pins of tools cannot be read", thrown);
+      return deny("database_unavailable", "It cannot be looked up whether this tool may be used.");
     }
     const { clock } = this.#options;
     if (!listing.fresh || clock.monotonicMs() - listing.listedAtMs > this.#maxAgeMs) {
@@ -164,8 +223,8 @@ export class ToolCatalog implements AsyncDisposable {
         return deny(asPlatformError(thrown).code, "The tool server cannot be reached, so the tool cannot be checked.");
       }
     }
-    const drift = this.#drift(tool, listing.tools ?? new Map());
-    if (drift !== null) return deny("tool_drifted", drift);
+    const refusal = this.#refusal(tool, listing.tools ?? new Map());
+    if (refusal !== null) return refusal;
     const problems = this.#schemas.check({ definitionHash: tool.definitionHash, schema: tool.inputSchema }, input);
     if (problems.length > 0) return deny("tool_arguments_invalid", argumentSentence(problems));
     return { kind: "allow", value: server };
@@ -179,7 +238,7 @@ export class ToolCatalog implements AsyncDisposable {
       : { kind: "allow", value: null };
   }
 
-  /** Lists a server now and pins what is new. Rejects with `tool_upstream_failed` when it cannot be reached. */
+  /** Lists a server now and keeps what changed. Rejects with `tool_upstream_failed` when it cannot be reached. */
   async refresh(server: string): Promise<void> {
     const listing = this.#listings.get(server);
     if (listing === undefined) throw new PlatformError("tool_unknown", "There is no tool server of this name.");
@@ -189,38 +248,8 @@ export class ToolCatalog implements AsyncDisposable {
     await listing.refreshing;
   }
 
-  /**
-   * Pins a tool as it is listed now, after somebody has looked at it. Rejects with `tool_drifted` when it is no longer
-   * what was looked at, with `tool_unknown` when it is not listed.
-   */
-  async approve(seen: {
-    readonly server: string;
-    readonly tool: string;
-    readonly definitionHash: string;
-  }): Promise<void> {
-    await this.refresh(seen.server);
-    const listed = this.#listings.get(seen.server)?.tools?.get(seen.tool);
-    if (listed === undefined) throw new PlatformError("tool_unknown");
-    if (listed.definitionHash !== seen.definitionHash) throw new PlatformError("tool_drifted");
-    await this.#pin([this.#pinOf(seen.server, listed)]);
-  }
-
-  /**
-   * Pins what a server lists now, whatever was pinned before: for the program's own functions, which come with the code
-   * that was deployed. Rejects like `refresh`.
-   */
-  async follow(server: string): Promise<void> {
-    await this.refresh(server);
-    const listed = [...(this.#listings.get(server)?.tools?.values() ?? [])];
-    const changed = listed.filter((tool) => {
-      const pin = this.#pins.get(keyOf({ server, tool: tool.tool }));
-      return pin !== undefined && pin.definitionHash !== tool.definitionHash;
-    });
-    for (const { tool } of changed) this.#options.log.info("a function changed and is pinned anew", { server, tool });
-    await this.#pin(changed.map((tool) => this.#pinOf(server, tool)));
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#records[Symbol.asyncDispose]();
     await Promise.all([...this.#servers.values()].map((server) => server[Symbol.asyncDispose]()));
     this.#http[Symbol.dispose]();
   }
@@ -239,88 +268,50 @@ export class ToolCatalog implements AsyncDisposable {
     } catch (cause) {
       listing.fresh = false;
       log.warn("a tool server cannot be listed", { server: name });
+      await this.#keeper.noteFailure(server);
       throw new PlatformError("tool_upstream_failed", undefined, { cause });
     }
-    const listed = this.#read(name, entries);
-    await this.#pin(this.#newPins(name, listed));
     const before = listing.tools;
-    listing.tools = listed;
-    listing.listedAtMs = startedAtMs;
-    if (before !== null && !isSameList(before, listed)) this.#options.onToolsChanged?.();
-  }
-
-  #read(server: string, entries: readonly Json[]): ReadonlyMap<string, ListedTool> {
-    const { digest, log } = this.#options;
-    const listed = new Map<string, ListedTool>();
-    const twice = new Set<string>();
-    for (const entry of entries.filter(isObject)) {
-      const tool = readListedTool(entry, digest);
-      const problem =
-        tool === null
-          ? "its definition cannot be used"
-          : wireName(server, tool.tool) === null
-            ? "its name has characters or a length that models do not take"
-            : listed.has(tool.tool)
-              ? "it is listed twice"
-              : null;
-      if (tool === null || problem !== null) {
-        log.warn("a tool is left out", { server, tool: String(entry.name).slice(0, 100), problem });
-        if (tool !== null) twice.add(tool.tool);
-      } else {
-        listed.set(tool.tool, tool);
-      }
+    try {
+      const { tools, isNews } = await this.#keeper.keep(server, entries);
+      listing.tools = tools;
+      listing.listedAtMs = startedAtMs;
+      if (before !== null && (isNews || !isSameList(before, tools))) this.#options.onToolsChanged?.();
+    } catch (thrown) {
+      listing.fresh = false;
+      throw thrown;
     }
-    // Of two tools under one name nobody can say which a call would reach.
-    for (const name of twice) listed.delete(name);
-    return listed;
   }
 
-  /** Tools never seen before are pinned as they are; known ones only follow the operator's effect class. */
-  #newPins(server: string, listed: ReadonlyMap<string, ListedTool>): readonly PinnedTool[] {
-    return [...listed.values()].flatMap((tool) => {
-      const pin = this.#pins.get(keyOf({ server, tool: tool.tool }));
-      const effect = this.#effectOf(server, tool.tool);
-      if (pin === undefined) return [this.#pinOf(server, tool)];
-      const before = this.#listings.get(server)?.tools?.get(tool.tool)?.definitionHash;
-      if (pin.definitionHash !== tool.definitionHash && before !== tool.definitionHash) {
-        this.#options.log.warn("a tool has drifted and is blocked", { server, tool: tool.tool });
-      }
-      return pin.effect === effect ? [] : [{ ...pin, effect }];
-    });
+  #isBlocked(tool: SnapshotTool): boolean {
+    const record = this.#records.find(tool);
+    // Nothing of it was ever kept: it is judged when it is called.
+    if (record === null && this.#listings.get(tool.server)?.tools === null) return false;
+    const listed = this.#listings.get(tool.server)?.tools ?? null;
+    // Before its server was reached nothing is known against a tool but what the record says.
+    return this.#refusal(tool, listed ?? new Map([[tool.tool, record?.definitionHash ?? ""]])) !== null;
   }
 
-  async #pin(pins: readonly PinnedTool[]): Promise<void> {
-    if (pins.length === 0) return;
-    await this.#options.store.save(this.#options.tenantId, pins);
-    for (const pin of pins) this.#pins.set(keyOf(pin), pin);
-  }
-
-  #pinOf(server: string, listed: ListedTool): PinnedTool {
-    const { tool, title, definition, definitionHash } = listed;
-    return { server, tool, title, definition, definitionHash, effect: this.#effectOf(server, tool) };
-  }
-
-  #effectOf(server: string, tool: string): EffectClass {
-    return this.#servers.get(server)?.config.tools[tool]?.effect ?? UNCLASSIFIED;
-  }
-
-  /** What keeps a snapshot's tool from being called, in words, or `null`. */
-  #drift(tool: SnapshotTool, listed: ReadonlyMap<string, ListedTool>): string | null {
-    const pin = this.#pins.get(keyOf(tool));
+  /** What keeps a snapshot's tool from being called, or `null`. */
+  #refusal(tool: SnapshotTool, listed: ReadonlyMap<string, string>): Verdict<never> | null {
+    const record = this.#records.find(tool);
+    if (record !== null && record.state === "quarantined") {
+      return deny("tool_quarantined", "Nobody has approved this tool yet, as its server offers it now.");
+    }
+    if (record === null || record.definitionHash !== tool.definitionHash) {
+      return deny("tool_drifted", "The tool is pinned in another form than this agent was given.");
+    }
     const now = listed.get(tool.tool);
-    if (pin === undefined || pin.definitionHash !== tool.definitionHash) {
-      return "The tool is pinned in another form than this agent was given.";
-    }
-    if (now === undefined) return "The tool server does not offer this tool any more.";
-    return now.definitionHash === pin.definitionHash ? null : "The tool changed since it was pinned.";
+    if (now === undefined) return deny("tool_drifted", "The tool server does not offer this tool any more.");
+    const isPinned = now === record.definitionHash && record.state === "approved";
+    return isPinned ? null : deny("tool_drifted", "The tool changed since it was pinned.");
   }
 
-  #shown(name: string, pin: PinnedTool): CatalogTool {
-    const { server, tool, title, effect, definition, definitionHash } = pin;
-    const listed = this.#listings.get(server)?.tools ?? null;
+  #shown(record: ToolRecord): CatalogTool {
+    const { server, tool, title, effect, definition, definitionHash } = record;
     const { description, inputSchema } = definition;
     return {
-      name,
+      name: wireName(server, tool, this.#options.digest),
       server,
       tool,
       title,
@@ -328,18 +319,20 @@ export class ToolCatalog implements AsyncDisposable {
       definitionHash,
       description: typeof description === "string" ? description : "",
       inputSchema: isObject(inputSchema) ? inputSchema : {},
-      state: listed === null ? "unseen" : listed.get(tool)?.definitionHash === definitionHash ? "ready" : "drifted",
+      state: this.#stateOf(record),
     };
+  }
+
+  #stateOf({ server, tool, state, definitionHash }: ToolRecord): CatalogTool["state"] {
+    const listed = this.#listings.get(server)?.tools ?? null;
+    if (state === "quarantined") return "quarantined";
+    if (listed === null) return "unseen";
+    return state === "approved" && listed.get(tool) === definitionHash ? "ready" : "drifted";
   }
 }
 
-function isSameList(before: ReadonlyMap<string, ListedTool>, now: ReadonlyMap<string, ListedTool>): boolean {
-  const same = (tool: ListedTool): boolean => before.get(tool.tool)?.definitionHash === tool.definitionHash;
-  return before.size === now.size && [...now.values()].every(same);
-}
-
-function keyOf(tool: { readonly server: string; readonly tool: string }): string {
-  return `${tool.server}\n${tool.tool}`;
+function isSameList(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
+  return before.size === now.size && [...now].every(([tool, definitionHash]) => before.get(tool) === definitionHash);
 }
 
 function deny(code: PlatformError["code"], reason: string): Verdict<never> {

@@ -3,7 +3,7 @@
  * pause while it keeps dying. One connection is shared by all callers.
  */
 import { asPlatformError } from "@signalbox/contract";
-import { backoffMs, type Clock, type Log, type Randomness } from "@signalbox/core";
+import { backoffMs, type Clock, type Log, type Randomness, type ToolSettings } from "@signalbox/core";
 import type { HttpClient } from "../gates/http-client.ts";
 import type { FunctionTool } from "./function-tool.ts";
 import { FunctionWire } from "./function-wire.ts";
@@ -14,11 +14,13 @@ import { NotAnswered, type RpcAnswer } from "./rpc-wire.ts";
 import { StdioWire } from "./stdio-wire.ts";
 import { UpstreamAuth, type ClientCredentials } from "./upstream-auth.ts";
 
-export interface ToolSettings {
+/** What the operator's file says of a tool. */
+export interface FileSettings {
   readonly effect: "read" | "egress_read" | "write" | "irreversible";
   readonly timeoutMs?: number | undefined;
   /** Whether a person is asked before a call; `policy` where nothing is said. */
   readonly approve?: "policy" | "always" | "never" | undefined;
+  readonly isTrusted?: boolean | undefined;
 }
 
 /**
@@ -35,7 +37,7 @@ export type ToolServerConfig =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd?: string | undefined;
-      readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly tools: Readonly<Record<string, FileSettings>>;
       readonly clients?: ClientsSetting | undefined;
     }
   | {
@@ -44,16 +46,24 @@ export type ToolServerConfig =
       readonly headers: Readonly<Record<string, string>>;
       /** How the platform gets a token of its own for this server. */
       readonly oauth?: ClientCredentials | undefined;
-      readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly tools: Readonly<Record<string, FileSettings>>;
       readonly clients?: ClientsSetting | undefined;
     }
   | {
       /** Functions of this process; nobody but its own runs reaches them. */
       readonly transport: "functions";
       readonly functions: readonly FunctionTool[];
-      readonly tools: Readonly<Record<string, ToolSettings>>;
+      readonly tools: Readonly<Record<string, FileSettings>>;
       readonly clients: "none";
     };
+
+/** What the file says of one tool, with what it leaves to us filled in. */
+export function settingsOf({ tools }: ToolServerConfig, tool: string): ToolSettings | null {
+  const said = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+  if (said === undefined) return null;
+  const { effect, approve = "policy", isTrusted = false, timeoutMs = null } = said;
+  return { effect, approve, isTrusted, timeoutMs };
+}
 
 export interface ToolServerPorts {
   readonly clock: Clock;

@@ -128,7 +128,7 @@ export class UpstreamPool implements AsyncDisposable {
     const nowMs = clock.monotonicMs();
     if (pooled.listed !== null && nowMs - pooled.listedAtMs <= LISTING_MAX_AGE_MS) return pooled.listed;
     const entries = await connection.list();
-    const tools = entries.flatMap((entry) => readListedTool(entry, digest) ?? []);
+    const tools = entries.map((entry) => readListedTool(entry, digest)).filter((tool) => typeof tool !== "string");
     pooled.listed = new Map(tools.map(({ tool, definitionHash }) => [tool, definitionHash]));
     pooled.listedAtMs = nowMs;
     return pooled.listed;

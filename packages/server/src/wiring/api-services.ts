@@ -43,7 +43,7 @@ export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }
     admissionLimits: config.admissionLimits,
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
-    policies: policyDeskOf(record, systemDigest, () => systemClock.monotonicMs()),
+    policies: policyDeskOf(record, { digest: systemDigest, clock: systemClock, posture: config.posture }),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => offers.runtimes(),
     eventRetentionDays: config.retentionDays,

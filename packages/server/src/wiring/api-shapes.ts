@@ -6,6 +6,7 @@ import type { AgentRow, RevisionRow } from "../store/queries/agent-queries.ts";
 import type { ConversationRow } from "../store/queries/conversation-queries.ts";
 import type { MessageRow } from "../store/queries/message-queries.ts";
 import type { RunRow } from "../store/queries/run-queries.ts";
+import { systemDigest } from "../system/ports.ts";
 import { wireName } from "../tool-gate/tool-definition.ts";
 
 /** Every tool of this release runs behind the tool gate, where a worker has neither credential nor route. */
@@ -114,12 +115,12 @@ export function runOf(row: RunRow): StoredRun {
   };
 }
 
-/** The pinned tools among these references; what is not pinned, or has no name a provider accepts, is left out. */
+/** The pinned tools among these references; what is not pinned is left out. */
 export function pinnedTools(references: readonly string[], pins: Pins): readonly PinnedTool[] {
   return references.flatMap((reference) => {
     const pin = pins.get(reference);
-    const name = pin === undefined ? null : wireName(pin.server, pin.tool);
-    return pin === undefined || name === null ? [] : [{ ...toolOf(pin), name, reference }];
+    if (pin === undefined) return [];
+    return [{ ...toolOf(pin), name: wireName(pin.server, pin.tool, systemDigest), reference }];
   });
 }
 

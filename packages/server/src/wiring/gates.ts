@@ -1,5 +1,5 @@
 /** The listener for engines and workers: gates where this process has them, the registry where it has a supervisor. */
-import { PlatformError, type Posture } from "@signalbox/contract";
+import { PlatformError } from "@signalbox/contract";
 import { DAY_MS, LIMITS, type Log, type ToolJudge } from "@signalbox/core";
 import { Callers, demand } from "../api/caller.ts";
 import type { ServerConfig } from "../config/server-config.ts";
@@ -7,7 +7,7 @@ import { createClientJudge, type ClientJudge } from "../gates/client-judge.ts";
 import { createGateServer, type GateServerOptions } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { createKeptCalls } from "../gates/kept-calls.ts";
-import { createPolicyJudge, versionOfFile, wordsOfFile } from "../gates/policy-judge.ts";
+import { createPolicyJudge, wordOf } from "../gates/policy-judge.ts";
 import { PolicySource } from "../gates/policy-source.ts";
 import { createModelGate } from "../model-gate/model-gate.ts";
 import { recordRoutes } from "../record-gate/record-gate.ts";
@@ -18,7 +18,7 @@ import { createGateway, type Gateway } from "../tool-gate/gateway/gateway.ts";
 import { hostsOf } from "../tool-gate/gateway/host-rule.ts";
 import type { FunctionServer } from "../tool-gate/function-tool.ts";
 import { createToolGate } from "../tool-gate/tool-gate.ts";
-import type { ToolServerConfig, ToolSettings } from "../tool-gate/tool-server.ts";
+import type { FileSettings, ToolServerConfig } from "../tool-gate/tool-server.ts";
 import { UpstreamPool } from "../tool-gate/upstream-pool.ts";
 import type { ConnectedWorkers } from "../workers/pool.ts";
 import { registryRoutes } from "../workers/registry-service.ts";
@@ -33,6 +33,8 @@ import type { PlatformRecord } from "./record.ts";
 const WORKER_LEASE_MS = 10_000;
 const CONNECT_MESSAGE_BYTES = 8 * 1024 * 1024;
 const CLOSE_GRACE_MS = 1_000;
+/** Rung in place of a conversation when an operator decided something about a tool. */
+export const TOOLS_BELL = "tools";
 
 export interface GateParts {
   readonly config: ServerConfig;
@@ -112,14 +114,14 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
       servers,
       store: record.queries.tools,
       tenantId: DEFAULT_TENANT,
+      posture: config.posture,
       auth: (server) => pool.auth(server),
       onToolsChanged: () => changed.forEach((told) => told()),
     }),
   );
   pool.onChanged((server) => catalog.distrust(server));
   await catalog.start();
-  for (const name of Object.keys(functionServer(parts.functions))) await catalog.follow(name);
-  const policy = judgesByPolicy(parts, { servers, starting, onChanged: () => changed.forEach((told) => told()) });
+  const policy = judgesByPolicy(parts, { catalog, starting, onChanged: () => changed.forEach((told) => told()) });
   const judge = parts.judge ?? policy.judge;
   const kept = createKeptCalls({
     record: record.gates,
@@ -146,6 +148,7 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
     record.live.onGatesRung((conversationId) => {
       modelGate.look(conversationId);
       toolGate.look(conversationId);
+      if (conversationId === null || conversationId === TOOLS_BELL) catalog.hear();
     }),
   );
   return { kept, modelGate, toolGate, gateway, connectRoutes: [recordRoutes({ ...ports, record: record.gates })] };
@@ -153,18 +156,15 @@ async function openGates(parts: GateParts, starting: EndingStack): Promise<OpenG
 
 function functionServer(functions: FunctionServer | null): Readonly<Record<string, ToolServerConfig>> {
   if (functions === null || functions.tools.length === 0) return {};
-  const tools: Record<string, ToolSettings> = {};
+  const tools: Record<string, FileSettings> = {};
   for (const { name, effect, approve, timeoutMs } of functions.tools) {
     tools[name] = { effect, approve, ...(timeoutMs === null ? {} : { timeoutMs }) };
   }
   return { [functions.name]: { transport: "functions", functions: functions.tools, tools, clients: "none" } };
 }
 
-/** How much tools that nobody has classified are trusted. */
-const POSTURE: Posture = "dev";
-
 interface Judging {
-  readonly servers: Parameters<typeof wordsOfFile>[0];
+  readonly catalog: ToolCatalog;
   readonly starting: EndingStack;
   /** Told when another policy is in place. */
   readonly onChanged: () => void;
@@ -172,20 +172,19 @@ interface Judging {
 
 /** Runs and clients are judged by one policy, in the words of one operator. */
 function judgesByPolicy(
-  { record, log }: GateParts,
-  { servers, starting, onChanged }: Judging,
+  { config, record, log }: GateParts,
+  { catalog, starting, onChanged }: Judging,
 ): { readonly judge: ToolJudge; readonly clients: ClientJudge } {
   const ports = { clock: systemClock, digest: systemDigest, log, onChanged };
   const source = starting.use(new PolicySource({ ...ports, record: record.policies, tenantId: DEFAULT_TENANT }));
-  const version = versionOfFile(servers, (text) => systemDigest.sha256Hex(text));
   const shared = {
     source,
-    words: wordsOfFile(servers),
-    wordsVersion: () => version,
-    posture: POSTURE,
+    words: (server: string, tool: string) => wordOf(catalog.classification({ server, tool })),
+    wordsVersion: () => catalog.wordsVersion(),
+    posture: config.posture,
     clock: systemClock,
   };
-  const nameOf = (server: string, tool: string): string => wireName(server, tool) ?? `${server}/${tool}`;
+  const nameOf = (server: string, tool: string): string => wireName(server, tool, systemDigest);
   return {
     judge: createPolicyJudge({ ...shared, record: record.policies }),
     clients: createClientJudge({ ...shared, record: record.gateway, nameOf, log }),

@@ -37,6 +37,7 @@ import type { PolicyDesk } from "../api/policy-desk.ts";
 import { defaultPolicy } from "../gates/policy-source.ts";
 import type { PolicyQueries, PolicyRow } from "../store/queries/policy-queries.ts";
 import type { RecordedCall } from "../store/statements/policy-statements.ts";
+import { wireName } from "../tool-gate/tool-definition.ts";
 import { timeOf, timeOrNull } from "./api-shapes.ts";
 import { clientCallFacts } from "./client-call-facts.ts";
 import { present } from "./present.ts";
@@ -188,7 +189,7 @@ async function knownOf(parts: PolicyParts, { scope: { tenantId }, tools }: Withi
       asOf: call.toolCallId as ToolCallId,
     }),
   ]);
-  const words = wordsOf(tools);
+  const words = wordsOf(tools, parts.digest);
   const { agentName, runtime, instructions } = snapshot;
   const run = { tenantId, actor: call.actor, agentName, runtime, instructions };
   const tool = snapshot.tools.find(({ name }) => name === call.name);
@@ -198,8 +199,8 @@ async function knownOf(parts: PolicyParts, { scope: { tenantId }, tools }: Withi
   return { call: callToJudge(definition, given, wordAbout(tool, words(call.server, call.tool))), facts };
 }
 
-function wordsOf(tools: ReadonlyMap<string, KnownTool>): ToolWords {
-  return (server, tool) => tools.get(`${server}__${tool}`)?.word ?? NO_WORD;
+function wordsOf(tools: ReadonlyMap<string, KnownTool>, digest: Digest): ToolWords {
+  return (server, tool) => tools.get(wireName(server, tool, digest))?.word ?? NO_WORD;
 }
 
 function argumentsOf(json: string): JsonObject {

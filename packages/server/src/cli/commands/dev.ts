@@ -17,14 +17,15 @@ const { role: _role, ...DEV_OPTIONS } = SERVER_OPTIONS;
 export const devCommand: Command = {
   name: "dev",
   summary: "Run everything on this machine: database, platform and one worker per runtime",
-  usage: `signalbox dev [--port 4620] [--data-dir .signalbox] [--mcp-servers FILE] [--runtime NAME …] [--log-level warn]
+  usage: `signalbox dev [--port 4620] [--data-dir .signalbox] [--mcp-servers FILE] [--posture dev|production]
+              [--runtime NAME …] [--log-level warn]
 
 Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
   options: { ...DEV_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },
   async run(call) {
     refuseWords(call);
     // Everything is here, whatever role a server of this machine has.
-    const config = { ...serverConfigOf(call), roles: DEFAULT_ROLES };
+    const config = { ...serverConfigOf(call, "dev"), roles: DEFAULT_ROLES };
     const runtimes = textFlags(call, "runtime") ?? RUNTIMES;
     const unknown = runtimes.find((runtime) => executorOf(runtime) === null);
     if (unknown !== undefined) {

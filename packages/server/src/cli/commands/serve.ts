@@ -18,6 +18,7 @@ export const SERVER_OPTIONS = {
   "gates-port": { type: "string" },
   "data-dir": { type: "string" },
   "mcp-servers": { type: "string" },
+  posture: { type: "string" },
   "log-level": { type: "string" },
 } as const;
 
@@ -25,8 +26,10 @@ export const serveCommand: Command = {
   name: "serve",
   summary: "Run the platform, or the roles of it that are named; workers register with its supervisor",
   usage: `signalbox serve [--role api,gates,supervisor,worker] [--host 127.0.0.1] [--port 4620] [--gates-port PORT+1]
-                [--data-dir .signalbox] [--mcp-servers FILE] [--log-level info]
+                [--data-dir .signalbox] [--mcp-servers FILE] [--posture dev|production] [--log-level info]
 
+--posture production keeps a tool that nobody has approved from being used; dev, the default, trusts what it sees first
+(SIGNALBOX_POSTURE; \`signalbox tools\` approves and classifies).
 --role is api,gates,supervisor unless said otherwise (SIGNALBOX_ROLE). DATABASE_URL replaces the embedded PostgreSQL.
 SIGNALBOX_JOIN_TOKEN is what workers present. A supervisor without gates needs SIGNALBOX_GATES_URL, workers without a
 supervisor SIGNALBOX_PLATFORM_URL; SIGNALBOX_RUNTIMES names the workers of the role worker. SIGTERM, or
@@ -95,7 +98,8 @@ function homeOf(
   return { platformUrl, joinToken: platform.joinToken };
 }
 
-export function serverConfigOf(call: CommandCall): ServerConfig {
+/** `posture` where neither flag nor environment says one. */
+export function serverConfigOf(call: CommandCall, posture: "dev" | "production" = "dev"): ServerConfig {
   return readServerConfig(
     {
       role: textFlag(call, "role"),
@@ -104,6 +108,7 @@ export function serverConfigOf(call: CommandCall): ServerConfig {
       gatesPort: textFlag(call, "gates-port"),
       dataDir: textFlag(call, "data-dir"),
       mcpServers: textFlag(call, "mcp-servers"),
+      posture: textFlag(call, "posture") ?? textOf(call.environment, "SIGNALBOX_POSTURE") ?? posture,
       logLevel: textFlag(call, "log-level"),
     },
     call.environment,

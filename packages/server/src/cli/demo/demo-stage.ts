@@ -157,6 +157,8 @@ export class DemoStage implements AsyncDisposable {
       SIGNALBOX_JOIN_TOKEN: this.#joinToken,
       SIGNALBOX_SECRET: this.#secret,
       SIGNALBOX_LOG_LEVEL: "error",
+      // The tools of a demonstration are its own.
+      SIGNALBOX_POSTURE: "dev",
       ...(this.#simUrl === "" ? {} : { SIGNALBOX_SIM_URL: this.#simUrl }),
       ...more,
     };

@@ -14,8 +14,8 @@ export function lockKey(tenantId: string, key: string): RawBuilder<unknown> {
 export interface AuditEntry {
   readonly tenantId: string;
   readonly action: string;
-  /** Canonical JSON. */
-  readonly actor: string;
+  /** Canonical JSON; `null`: nobody did it, the platform noticed it. */
+  readonly actor: string | null;
   readonly conversationId: string | null;
   /** Canonical JSON of an object. */
   readonly facts: string;

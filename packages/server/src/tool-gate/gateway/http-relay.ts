@@ -303,8 +303,9 @@ const NARROWED: Readonly<Record<string, Narrowing>> = {
       const tools = Array.isArray(answer.result.tools) ? answer.result.tools.filter(isObject) : [];
       const offered = tools.filter((entry) => {
         const listed = readListedTool(entry, ports.digest);
-        const pin = listed === null ? null : ports.catalog.find(ports.server, listed.tool);
-        return pin !== null && isOffered(pin) && pin.definitionHash === listed?.definitionHash;
+        if (typeof listed === "string") return false;
+        const pin = ports.catalog.find(ports.server, listed.tool);
+        return pin !== null && isOffered(pin) && pin.definitionHash === listed.definitionHash;
       });
       const notKept = message.modern ? { ttlMs: 0, cacheScope: "private" } : {};
       return JSON.stringify({ ...answer, result: { ...answer.result, tools: offered, ...notKept } });

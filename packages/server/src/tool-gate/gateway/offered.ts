@@ -31,9 +31,9 @@ function mayBeCalled(catalog: ToolCatalog, tool: CatalogTool): boolean {
 /** What the operator's declaration says about clients and this tool. */
 export function clientVerdict(catalog: ToolCatalog, tool: CatalogTool): Verdict<true> {
   const config = catalog.server(tool.server)?.config;
-  const settings = config?.tools[tool.tool];
+  const { isClassified } = catalog.classification(tool);
   return judgeClientCall({
     clients: config?.clients ?? "classified",
-    classified: settings !== undefined,
+    classified: isClassified,
   });
 }
