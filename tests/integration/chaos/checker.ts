@@ -18,17 +18,33 @@ export const SETTLED_MS = 90_000;
 const CLOSED_MS = 40_000;
 const TERMINAL = "('completed', 'cancelled', 'failed', 'rolled_back')";
 
-/** INV-02: waits until every acknowledged message has ended, and says which have not. */
+/** INV-02: waits until every acknowledged message has ended, and says of each that has not what it waits for. */
 export async function untilSettled(cast: Cast, boundMs: number): Promise<readonly Breach[]> {
-  const open = () =>
-    cast.query<{ id: string; state: string }>(`select id, state from signalbox.run where state not in ${TERMINAL}`);
+  const open = (): Promise<readonly { readonly run: string }[]> => cast.query<{ run: string }>(OPEN_RUNS);
   try {
     await until("the end of every run", async () => (await open()).length === 0, boundMs);
     return [];
   } catch {
-    return (await open()).map(({ id, state }) => ({ promise: "INV-02", where: `${id} is still ${state}` }));
+    return (await open()).map(({ run }) => ({ promise: "INV-02", where: run }));
   }
 }
+
+const OPEN_RUNS = `
+  select r.id || ' is still ' || r.state || ', accepted at ' || r.accepted_at || ', attempt ' || r.attempt
+      || case when r.cancel_requested_at is null then '' else ', cancelled at ' || r.cancel_requested_at end
+      || ', generation ' || w.generation || ', owner '
+      || coalesce(w.owner || case when p.dead_at is null then ' (alive, leased until ' || p.lease_until || ')'
+                                  else ' (dead since ' || p.dead_at || ')' end, 'nobody')
+      || ', ready at ' || coalesce(w.ready_at::text, 'no time') || '; its last events: '
+      || coalesce((select string_agg(e.type || ' of ' || e.generation || ' at ' || e.at, ', ' order by e.sequence)
+                   from (select * from signalbox.event o where o.conversation_id = r.conversation_id and o.run_id = r.id
+                         order by o.sequence desc limit 6) e), 'none')
+      || '; now ' || clock_timestamp() as run
+  from signalbox.run r
+  join signalbox.ownership w on w.conversation_id = r.conversation_id
+  left join signalbox.process p on p.incarnation = w.owner
+  where r.state not in ${TERMINAL}
+  order by r.accepted_at`;
 
 /** INV-13: waits until every call is closed, and says of each that is not what it is and whose. */
 export async function untilClosed(cast: Cast): Promise<readonly Breach[]> {

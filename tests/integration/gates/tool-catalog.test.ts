@@ -11,7 +11,9 @@ import {
   type ScriptedTool,
   type ScriptedTools,
 } from "@signalbox/testkit";
+import { clientSnapshotTools } from "@signalbox/core";
 import { describe, expect, it } from "vitest";
+import { systemDigest } from "../../../packages/server/src/system/ports.ts";
 import type { ToolServerConfig } from "../../../packages/server/src/tool-gate/tool-server.ts";
 import { recordingLog, until } from "./gate-fixture.ts";
 import { callTool, frozenTools, newCatalog, propose, rpc, startToolFixture, textOf } from "./tool-fixture.ts";
@@ -60,6 +62,15 @@ describe("a catalogue", () => {
     const canonical =
       '{"annotations":{"readOnlyHint":true},"description":"Reads a file.","inputSchema":{"properties":{"n":{"type":"number"},"path":{"type":"string"}},"type":"object"},"name":"read","title":"Read"}';
     expect(pin.definitionHash).toBe(createHash("sha256").update(canonical).digest("hex"));
+  });
+
+  it("offers what the caller carries out, which no server lists, whatever is known of servers' tools", async () => {
+    await using catalog = newCatalog({ servers: {}, store: new MemoryToolStore() });
+    const tools = clientSnapshotTools({ clientTools: [], askUser: true }, (text) => systemDigest.sha256Hex(text));
+    // Before `start` nothing of the record is known.
+    expect([...catalog.withheld(snapshotWith({ tools }))]).toEqual([]);
+    await catalog.start();
+    expect([...catalog.withheld(snapshotWith({ tools }))]).toEqual([]);
   });
 
   it("follows a changed effect class without calling the tool changed", async () => {

@@ -7,11 +7,15 @@ alter table signalbox.transcript_entry add column kept_entry_ids text[];
 -- Of the main stream, what is kept of the turns before if this turn becomes true; null when everything is.
 create function signalbox.kept_by_compaction(p_conversation text, p_generation bigint) returns text[]
 language plpgsql as $$
+declare
+  v_leaf_position bigint;
 begin
+  -- Apart, so that it bounds the search: from the end, no further than the leaf.
+  select c.leaf_position into strict v_leaf_position from signalbox.conversation c where c.id = p_conversation;
   return (
     select t.kept_entry_ids
-    from signalbox.transcript_entry t join signalbox.conversation c on c.id = t.conversation_id
-    where t.conversation_id = p_conversation and t.position > c.leaf_position and t.generation = p_generation
+    from signalbox.transcript_entry t
+    where t.conversation_id = p_conversation and t.position > v_leaf_position and t.generation = p_generation
       and t.stream = '' and t.kept_entry_ids is not null and not t.cut
     order by t.position desc limit 1);
 end $$;
@@ -57,15 +61,17 @@ begin
   from signalbox.conversation c where c.id = p_conversation;
   v_chain := case when p_rung = 'rebuilt' or v_kept is not null then signalbox.chain_start()
                   else coalesce(digest, signalbox.chain_start()) end;
-  for v_entry in
-    select t.entry_id, t.digest
-    from signalbox.transcript_entry t
-    where t.conversation_id = p_conversation and t.stream = '' and t.entry_id = any (v_kept) and t.kind = 'item'
-      and t.position <= v_leaf_position and not t.cut
-    order by t.position
-  loop
-    v_chain := sha256(v_chain || convert_to(v_entry.entry_id, 'UTF8') || v_entry.digest);
-  end loop;
+  if v_kept is not null then
+    for v_entry in
+      select t.entry_id, t.digest
+      from signalbox.transcript_entry t
+      where t.conversation_id = p_conversation and t.stream = '' and t.entry_id = any (v_kept) and t.kind = 'item'
+        and t.position <= v_leaf_position and not t.cut
+      order by t.position
+    loop
+      v_chain := sha256(v_chain || convert_to(v_entry.entry_id, 'UTF8') || v_entry.digest);
+    end loop;
+  end if;
   for v_entry in
     select t.entry_id, t.kind, t.digest
     from signalbox.transcript_entry t
@@ -101,10 +107,14 @@ begin
     delete from signalbox.transcript_entry t
     where t.conversation_id = p_conversation and (p_continuity = 'broken' or t.generation <> p_generation);
   else
-    -- Only what stands behind the leaf is looked at, however long the transcript is.
-    delete from signalbox.transcript_entry t
-    where t.conversation_id = p_conversation and t.position > v_leaf_position and
-      (p_continuity = 'kept' or t.generation <> p_generation);
+    -- Only what stands behind the leaf is looked at, however long the transcript is; in its order, so that no plan takes
+    -- another index for as cheap.
+    delete from signalbox.transcript_entry d
+    where d.ctid = any (array(
+      select t.ctid from signalbox.transcript_entry t
+      where t.conversation_id = p_conversation and t.position > v_leaf_position and
+        (p_continuity = 'kept' or t.generation <> p_generation)
+      order by t.position));
   end if;
   if v_kept is not null then
     delete from signalbox.transcript_entry t

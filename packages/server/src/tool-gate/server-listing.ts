@@ -65,4 +65,4 @@ function lintsOf(tool: ListedTool, names: readonly string[], schemas: ArgumentSc
 }
 
 /** A definition has two schemas; this keeps the one of results apart. */
-export const OUTPUT_MARK = " output";
+const OUTPUT_MARK = " output";

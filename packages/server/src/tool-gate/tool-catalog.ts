@@ -11,15 +11,16 @@ import {
   type Snapshot,
   type SnapshotTool,
 } from "@signalbox/contract";
-import type {
-  Clock,
-  Digest,
-  Log,
-  Randomness,
-  ToolClassification,
-  ToolRecord,
-  ToolStore,
-  Verdict,
+import {
+  isClientTool,
+  type Clock,
+  type Digest,
+  type Log,
+  type Randomness,
+  type ToolClassification,
+  type ToolRecord,
+  type ToolStore,
+  type Verdict,
 } from "@signalbox/core";
 import { HttpClient } from "../gates/http-client.ts";
 import { argumentSentence, ArgumentSchemas } from "./argument-schema.ts";
@@ -192,10 +193,11 @@ export class ToolCatalog implements AsyncDisposable {
 
   /**
    * Names of the tools that are not to be offered, because a call of them would be refused: all of them while the record
-   * cannot be read. Never waits.
+   * cannot be read, but for those that the caller carries out, which no server lists. Never waits.
    */
   withheld(snapshot: Snapshot): ReadonlySet<string> {
-    const isWithheld = (tool: SnapshotTool): boolean => !this.#records.isKnown || this.#isBlocked(tool);
+    const isWithheld = (tool: SnapshotTool): boolean =>
+      !isClientTool(tool) && (!this.#records.isKnown || this.#isBlocked(tool));
     return new Set(snapshot.tools.filter(isWithheld).map((tool) => tool.name));
   }
 

@@ -34,7 +34,7 @@ const WORKER_LEASE_MS = 10_000;
 const CONNECT_MESSAGE_BYTES = 8 * 1024 * 1024;
 const CLOSE_GRACE_MS = 1_000;
 /** Rung in place of a conversation when an operator decided something about a tool. */
-export const TOOLS_BELL = "tools";
+const TOOLS_BELL = "tools";
 
 export interface GateParts {
   readonly config: ServerConfig;
