@@ -1,6 +1,16 @@
 /** What is left of deleted conversations goes in bounded batches, and none that cannot go yet keeps others waiting. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ACTOR, finishRun, newId, startedRun, textEvent, TURN, type ConversationPlace } from "./record-parts.ts";
+import {
+  ACTOR,
+  codeOf,
+  finishRun,
+  newId,
+  proposalOf,
+  startedRun,
+  textEvent,
+  TURN,
+  type ConversationPlace,
+} from "./record-parts.ts";
 import { RecordWorld, type RecordProcess } from "./record-world.ts";
 
 let world: RecordWorld;
@@ -100,4 +110,43 @@ it("goes past conversations whose calls are still outside, however many they are
   await remove(last);
   while ((await erase(100)) >= 100);
   expect(await erased(last)).toBe(true);
+});
+
+it("leaves a conversation that somebody else tidies for the next time, with everything in it", async () => {
+  const place = await world.conversation();
+  await finishRun((await startedRun(process, place)).ownership);
+  await remove(place);
+  const tidying = await world.session();
+  await tidying.query("begin");
+  await tidying.query("select from signalbox.conversation where id = $1 for update", [place.conversationId]);
+  await erase(100);
+  // Whoever expires events has the conversation and takes its events next: that waits for nobody.
+  await tidying.query("delete from signalbox.event where conversation_id = $1", [place.conversationId]);
+  await tidying.query("commit");
+  expect(await erased(place)).toBe(false);
+  while ((await erase(100)) > 0);
+  expect(await erased(place)).toBe(true);
+});
+
+it("a call whose conversation goes while somebody settles it is not found", async () => {
+  const place = await world.conversation();
+  const { ownership } = await startedRun(process, place);
+  const bound = await process.bind(ownership);
+  const call = proposalOf({ effect: "write" });
+  await process.propose(bound, [call]);
+  await process.openTool(bound, call);
+  const lost = { state: "unknown", errorCode: null, resultJson: "{}", resultSummary: "" } as const;
+  await process.gates.settleToolCall({ toolCallId: call.toolCallId, ...lost });
+  await finishRun(ownership, { outcome: "failed", reason: "outcome_unknown", answer: null });
+  const deleting = await world.session();
+  await deleting.query("begin");
+  await deleting.query("select signalbox.delete_conversation('default', null, $1, $2)", [
+    place.conversationId,
+    JSON.stringify(ACTOR),
+  ]);
+  const found = { toolCallId: call.toolCallId, outcome: "failed", resultJson: null, note: null } as const;
+  const settling = codeOf(process.operators.reconcile({ tenantId: "default", actor: ACTOR, ...found }));
+  await world.untilBlockedBy(deleting);
+  await deleting.query("commit");
+  expect(await settling).toBe("not_found");
 });

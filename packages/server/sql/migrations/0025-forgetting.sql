@@ -299,6 +299,9 @@ begin
   loop
     perform from signalbox.ownership o where o.conversation_id = v_leaving for update skip locked;
     continue when not found or not signalbox.bury_conversation(v_leaving);
+    -- Before its events, as whoever expires them does; a conversation that is being tidied is left for the next time.
+    perform from signalbox.conversation c where c.id = v_leaving for update skip locked;
+    continue when not found;
     v_left := v_left - signalbox.erase_conversation(v_leaving, v_left);
     exit when v_left <= 0;
     update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving;

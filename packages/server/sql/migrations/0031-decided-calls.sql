@@ -97,6 +97,10 @@ begin
     return json_build_object('code', 'not_found');
   end if;
   perform from signalbox.conversation c where c.id = v_run.conversation_id for no key update;
+  -- It was deleted while its lock was waited for.
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
   update signalbox.tool_call
   set state = case p_outcome when 'not_executed' then 'withdrawn' else p_outcome end,
       result = coalesce(p_result, signalbox.said(case p_outcome
