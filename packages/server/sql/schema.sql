@@ -2801,6 +2801,9 @@ begin
   loop
     perform from signalbox.ownership o where o.conversation_id = v_leaving for update skip locked;
     continue when not found or not signalbox.bury_conversation(v_leaving);
+    -- Before its events, as whoever expires them does; a conversation that is being tidied is left for the next time.
+    perform from signalbox.conversation c where c.id = v_leaving for update skip locked;
+    continue when not found;
     v_left := v_left - signalbox.erase_conversation(v_leaving, v_left);
     exit when v_left <= 0;
     update signalbox.conversation set erased_at = signalbox.clock() where id = v_leaving;
@@ -4703,6 +4706,10 @@ begin
     return json_build_object('code', 'not_found');
   end if;
   perform from signalbox.conversation c where c.id = v_run.conversation_id for no key update;
+  -- It was deleted while its lock was waited for.
+  if not found then
+    return json_build_object('code', 'not_found');
+  end if;
   update signalbox.tool_call
   set state = case p_outcome when 'not_executed' then 'withdrawn' else p_outcome end,
       result = coalesce(p_result, signalbox.said(case p_outcome
