@@ -78,6 +78,7 @@ export type {
 } from "./ports/admission-record.ts";
 export type { Cancellation, CancelSignal, CancelSource, Clock } from "./ports/clock.ts";
 export type {
+  BegunIntent,
   AppendManner,
   CallOutcome,
   Compaction,

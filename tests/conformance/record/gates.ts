@@ -138,6 +138,26 @@ export function gatesSuite(bench: () => RecordBench): void {
     expect(await codeOf(open())).not.toBe("accepted");
   });
 
+  it("tells a gate which calls it has begun for an intent, and no other gate", async () => {
+    const process = await bench().shared();
+    const other = await bench().process();
+    const { runId, tokenHash } = await start(bench(), process);
+    const [one, two] = [proposal(), proposal()];
+    await propose(process, tokenHash, [one, two]);
+    const begun = ({ incarnation }: { readonly incarnation: number }, toolUseId: string | null) => {
+      const { name, argumentsDigest } = one;
+      return process.gates.begunToolCalls({ runId, process: incarnation, toolUseId, name, argumentsDigest });
+    };
+    expect(await begun(process, one.toolUseId)).toEqual([]);
+    await openTool(process, tokenHash, one);
+    expect(await begun(process, one.toolUseId)).toEqual([one.toolCallId]);
+    expect(await begun(process, two.toolUseId)).toEqual([]);
+    expect(await begun(process, null)).toEqual([one.toolCallId]);
+    expect(await begun(other, null)).toEqual([]);
+    await process.gates.settleToolCall(toolOutcome(one));
+    expect(await begun(process, one.toolUseId)).toEqual([]);
+  });
+
   it("denies what the agent does not have, and tells it", async () => {
     const process = await bench().shared();
     const { place, tokenHash } = await start(bench(), process);

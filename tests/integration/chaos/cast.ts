@@ -39,7 +39,7 @@ export interface Cast extends AsyncDisposable {
   readonly clients: readonly Signalbox[];
   readonly callsFile: string;
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
-  /** Kills the database server; it is started again within seconds. */
+  /** Kills the database server, unless it is still away; it is started again within seconds. */
   crashDatabase(): void;
 }
 
@@ -75,7 +75,7 @@ export async function gather(): Promise<Cast> {
     clients,
     callsFile,
     query: (text, values) => query(database, text, values),
-    crashDatabase: () => process.kill(database.serverPid, "SIGKILL"),
+    crashDatabase: () => crash(database.serverPid),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
@@ -84,6 +84,15 @@ async function embedded(dataDir: string): Promise<EmbeddedDatabase> {
   const database = await openDatabase({ dataDir });
   if (database.kind !== "embedded") throw new Error("chaos runs on a database that it may kill");
   return database;
+}
+
+function crash(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (thrown) {
+    // On a busy machine the one that was killed before may not have been followed yet.
+    if (!(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH")) throw thrown;
+  }
 }
 
 async function admit(facts: PlatformFacts, members: Member[]): Promise<readonly Signalbox[]> {

@@ -96,6 +96,35 @@ describe("a tool that does not answer", () => {
       expect(record.toolCalls[0]!.state).toBe("succeeded");
     }));
 
+  it("was never made when the reply to its intent was lost, and is closed by the gate that asked", () =>
+    withHttpServer(async ({ url, record }, neighbour) => {
+      await propose(record, payCall);
+      record.lostReplyCount = 1;
+      record.failures.begunToolCalls = ["database_unavailable"];
+      record.failures.settleToolCall = ["database_unavailable"];
+      expect(textOf(await callTool(url, payCall))).toContain("database_unavailable");
+      expect(record.toolCalls[0]!.state).toBe("failed");
+      expect(record.toolSettlements).toMatchObject([{ errorCode: "database_unavailable" }]);
+      // Asked again, it is answered with what is recorded, and the tool has never heard of it.
+      expect(textOf(await callTool(url, payCall))).toMatch(/^The call was not made/);
+      await neighbour.waitFor((calls) => calls.length === 0);
+    }));
+
+  it("is left alone while the same gate carries it out for another request", () =>
+    withHttpServer(async ({ url, record, gate }, neighbour) => {
+      await propose(record, slowCall);
+      const asked = callTool(url, slowCall);
+      await neighbour.waitFor((calls) => calls.length === 1);
+      record.failures.openToolCall = ["database_unavailable"];
+      expect(textOf(await callTool(url, slowCall))).toContain("database_unavailable");
+      expect(record.counts.begunToolCalls).toBe(1);
+      expect(record.toolCalls[0]!.state).toBe("executing");
+      await record.cancel();
+      gate.look(record.conversationId);
+      await asked;
+      expect(record.toolSettlements).toMatchObject([{ errorCode: "run_cancelled" }]);
+    }));
+
   it("is not given out when it cannot be recorded at all", () =>
     withHttpServer(async ({ url, record }) => {
       await propose(record, payCall);

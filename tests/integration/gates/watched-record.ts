@@ -10,8 +10,10 @@ import {
   type MessageId,
   type RunId,
   type Snapshot,
+  type ToolCallId,
 } from "@signalbox/contract";
 import type {
+  BegunIntent,
   CallOutcome,
   GateRecord,
   ModelIntent,
@@ -55,6 +57,8 @@ export class WatchedRecord implements GateRecord {
   /** Errors that the next calls of a method end with, in order. */
   readonly failures: Partial<Record<Method, ErrorCode[]>> = {};
   /** How often each method was called. */
+  /** How many of the next intents of a tool call are committed without a reply. */
+  lostReplyCount = 0;
   readonly counts: Partial<Record<Method, number>> = {};
   readonly conversationId = makeId("conversation", freshBytes());
   readonly runId: RunId = makeId("run", freshBytes());
@@ -148,9 +152,12 @@ export class WatchedRecord implements GateRecord {
   }
 
   openToolCall(intent: ToolIntent): Promise<ToolGrant | ToBeJudged> {
-    return this.#attempt("openToolCall", () => {
+    return this.#attempt("openToolCall", async () => {
       this.toolIntents.push(intent);
-      return this.#gates.openToolCall(intent);
+      const grant = await this.#gates.openToolCall(intent);
+      if (grant.kind !== "execute" || this.lostReplyCount === 0) return grant;
+      this.lostReplyCount -= 1;
+      throw new PlatformError("database_unavailable");
     });
   }
 
@@ -170,6 +177,10 @@ export class WatchedRecord implements GateRecord {
       this.toolSettlements.push(settlement);
       return this.#gates.settleToolCall(settlement);
     });
+  }
+
+  begunToolCalls(intent: BegunIntent): Promise<readonly ToolCallId[]> {
+    return this.#attempt("begunToolCalls", () => this.#gates.begunToolCalls(intent));
   }
 
   cancelledRuns(runIds: readonly RunId[], forMs?: number): Promise<readonly RunId[]> {

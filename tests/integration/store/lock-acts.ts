@@ -29,9 +29,8 @@ export type Act = (by: RecordProcess, place: ConversationPlace) => Promise<unkno
 async function left(ownership: Ownership, what: () => Promise<unknown>): Promise<void> {
   const code = await codeOf(what());
   if ((await ownership.suspend()) === "suspended") return;
-  if (code === "run_cancelled")
-    await finishRun(ownership, { outcome: "cancelled", reason: "user_cancel", answer: null });
-  else await finishRun(ownership);
+  const cancelled = { outcome: "cancelled", reason: "user_cancel", answer: null } as const;
+  await finishRun(ownership, code === "run_cancelled" ? cancelled : {});
 }
 
 /** What a run asks a person by itself. */

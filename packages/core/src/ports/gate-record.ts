@@ -155,6 +155,15 @@ export interface ToolDenial {
   readonly reason: string;
 }
 
+/** An intent as its gate knows it when no reply came. */
+export interface BegunIntent {
+  readonly runId: RunId;
+  readonly process: number;
+  readonly toolUseId: string | null;
+  readonly name: string;
+  readonly argumentsDigest: string;
+}
+
 export interface ToolSettlement {
   readonly toolCallId: ToolCallId;
   readonly state: "succeeded" | "failed" | "unknown";
@@ -229,6 +238,8 @@ export interface GateRecord {
    */
   denyToolCall(denial: ToolDenial): Promise<void>;
   settleToolCall(settlement: ToolSettlement): Promise<void>;
+  /** Calls that this process has begun for such an intent and not closed: the reply to the intent may have been lost. */
+  begunToolCalls(intent: BegunIntent): Promise<readonly ToolCallId[]>;
   /**
    * Those of these runs that somebody has cancelled, whether or not they have ended by now; with `forMs`, only those
    * whose cancel is older than that.

@@ -20,7 +20,7 @@ import {
   type ToolJudge,
 } from "@signalbox/core";
 import { judgeMessage } from "../gates/judging.ts";
-import { settleFirmly } from "../gates/settling.ts";
+import type { Settling } from "../gates/settling.ts";
 import type { ToolUse } from "./tool-blocks.ts";
 
 export interface CallOutcome {
@@ -39,6 +39,7 @@ export interface SettlementPorts {
   readonly judge: ToolJudge;
   readonly randomness: Randomness;
   readonly log: Log;
+  readonly settling: Settling;
 }
 
 export interface SettledCall {
@@ -50,7 +51,7 @@ export interface SettledCall {
 
 /** Resolves with whether the calls may be released. Rejects when the outcome cannot be recorded. */
 export async function settleCall(ports: SettlementPorts, call: SettledCall, outcome: CallOutcome): Promise<boolean> {
-  const { record, clock, log } = ports;
+  const { record, settling } = ports;
   const { calls, ...rest } = outcome;
   const settlement = {
     ...rest,
@@ -59,7 +60,7 @@ export async function settleCall(ports: SettlementPorts, call: SettledCall, outc
     priceVersion: call.simulated ? "sim" : null,
     proposals: await judgedProposals(ports, call.view, calls),
   };
-  const { proposalsAccepted } = await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
+  const { proposalsAccepted } = await settling.firmly(() => record.settleModelCall(settlement));
   return calls.length === 0 || proposalsAccepted;
 }
 

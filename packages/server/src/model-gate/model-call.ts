@@ -15,6 +15,7 @@ import type { Clock, Digest, GateRecord, Log, Randomness, SlotView, ToolJudge } 
 import type { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
+import type { Settling } from "../gates/settling.ts";
 import { settleCall, type CallOutcome } from "./call-outcome.ts";
 import type { PreparedRequest } from "./engine-request.ts";
 import { MessageStream } from "./message-stream.ts";
@@ -35,6 +36,7 @@ export interface ModelCallPorts {
   readonly log: Log;
   readonly http: HttpClient;
   readonly open: OpenCalls;
+  readonly settling: Settling;
   readonly limits: ModelGateLimits;
 }
 

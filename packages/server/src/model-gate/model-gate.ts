@@ -17,7 +17,7 @@ import type { Gate } from "../gates/gate-server.ts";
 import { HttpClient } from "../gates/http-client.ts";
 import { readBody } from "../gates/message-body.ts";
 import { OpenCalls } from "../gates/open-calls.ts";
-import { settleFirmly } from "../gates/settling.ts";
+import { Settling } from "../gates/settling.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
 import { relayCount } from "./count-tokens.ts";
 import { prepareMessage, type Grant } from "./engine-request.ts";
@@ -64,6 +64,7 @@ class HttpModelGate implements ModelGate {
   readonly #limits: ModelGateLimits;
   readonly #http = new HttpClient();
   readonly #open: OpenCalls;
+  readonly #settling: Settling;
   readonly #ports: ModelCallPorts;
   readonly #snapshots: SlotSnapshots;
   readonly #serving = new Set<Promise<void>>();
@@ -73,7 +74,8 @@ class HttpModelGate implements ModelGate {
     this.#options = options;
     this.#limits = { ...MODEL_GATE_LIMITS, ...options.limits };
     this.#open = new OpenCalls({ record, clock, recheckEveryMs: this.#limits.recheckEveryMs });
-    const own = { http: this.#http, open: this.#open, limits: this.#limits };
+    this.#settling = new Settling({ clock, log });
+    const own = { http: this.#http, open: this.#open, settling: this.#settling, limits: this.#limits };
     this.#ports = { record, clock, digest, judge, randomness, log, ...own };
     this.#snapshots = new SlotSnapshots(record, options.boundSnapshot);
   }
@@ -91,7 +93,7 @@ class HttpModelGate implements ModelGate {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#open[Symbol.asyncDispose]();
-    await Promise.all(this.#serving);
+    await Promise.all([this.#settling[Symbol.asyncDispose](), ...this.#serving]);
     this.#http[Symbol.dispose]();
   }
 
@@ -157,8 +159,7 @@ class HttpModelGate implements ModelGate {
       errorCode: "snapshot_mismatch",
       proposals: [],
     } as const;
-    const { record, clock, log } = this.#options;
-    await settleFirmly(() => record.settleModelCall(settlement), { clock, log });
+    await this.#settling.firmly(() => this.#options.record.settleModelCall(settlement));
   }
 
   async #count(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {

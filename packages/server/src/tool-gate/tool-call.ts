@@ -23,7 +23,8 @@ import { canonicalArguments } from "../gates/canonical-arguments.ts";
 import { judgeMessage } from "../gates/judging.ts";
 import type { KeptRecord } from "../gates/kept-calls.ts";
 import type { OpenCall, OpenCalls } from "../gates/open-calls.ts";
-import { settleFirmly } from "../gates/settling.ts";
+import type { Settling } from "../gates/settling.ts";
+import type { BegunCalls } from "./begun-calls.ts";
 import { readConditions, withoutRedacted, type CallConditions } from "./call-conditions.ts";
 import type { Json } from "./mcp-protocol.ts";
 import { McpProblem } from "./mcp-request.ts";
@@ -46,6 +47,8 @@ export interface ToolCallPorts {
   readonly randomness: Randomness;
   readonly log: Log;
   readonly open: OpenCalls;
+  readonly begun: BegunCalls;
+  readonly settling: Settling;
   /** Incarnation of this process. Throws while the process is not sure of it. */
   readonly process: () => number;
   /** For tools without a time of their own. */
@@ -187,10 +190,11 @@ export class ToolCall {
 
   /** Judges the call's message first where the ledger has no verdict by the policy of now; the first verdict counts. */
   async #granted(process: number): Promise<Exclude<KeptGrant, { readonly kind: "judge" }>> {
-    const { record, judge } = this.#ports;
+    const { record, judge, begun } = this.#ports;
     const { tokenHash, view } = this.#input;
     for (let look = 0; look < JUDGED_AT_MOST; look += 1) {
-      const grant = await record.openToolCall({ ...this.#call, tokenHash, process, policyVersion: judge.version() });
+      const intent = { ...this.#call, tokenHash, process, policyVersion: judge.version() };
+      const grant = await begun.open(intent, view.run?.runId ?? null);
       if (grant.kind !== "judge") return grant;
       if (this.#left !== null) throw this.#left;
       const { modelCallId, calls } = grant;
@@ -258,7 +262,7 @@ export class ToolCall {
   }
 
   async #settled(grant: Granted, { result, state, errorCode }: Outcome): Promise<ShapedResult> {
-    const { record, clock, log } = this.#ports;
+    const { record, log, begun, settling } = this.#ports;
     const settlement = {
       toolCallId: grant.toolCallId,
       state,
@@ -267,11 +271,13 @@ export class ToolCall {
       resultSummary: result.summary,
     };
     try {
-      await settleFirmly(() => record.settleToolCall(settlement), { clock, log });
+      await settling.firmly(() => record.settleToolCall(settlement));
       return result;
     } catch (thrown) {
       log.error("the outcome of a tool call could not be recorded", thrown, { toolCallId: grant.toolCallId });
       return errorResult("The tool was called, but its outcome could not be recorded.");
+    } finally {
+      begun.ended(grant.toolCallId);
     }
   }
 

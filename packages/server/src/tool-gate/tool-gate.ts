@@ -10,7 +10,9 @@ import type { Gate } from "../gates/gate-server.ts";
 import type { KeptRecord } from "../gates/kept-calls.ts";
 import { readBody } from "../gates/message-body.ts";
 import { OpenCalls } from "../gates/open-calls.ts";
+import { Settling } from "../gates/settling.ts";
 import { slotTokenHash } from "../gates/slot-token.ts";
+import { BegunCalls } from "./begun-calls.ts";
 import { ListenStreams } from "./listen-streams.ts";
 import { HANDSHAKE_VERSIONS, IMPLEMENTATION, META_SERVER, RPC, SUPPORTED_VERSIONS, type Json } from "./mcp-protocol.ts";
 import { McpReply } from "./mcp-reply.ts";
@@ -77,6 +79,7 @@ class HttpToolGate implements ToolGate {
   readonly #options: ToolGateOptions;
   readonly #limits: ToolGateLimits;
   readonly #open: OpenCalls;
+  readonly #settling: Settling;
   readonly #calls: ToolCallPorts;
   readonly #listening: ListenStreams;
   readonly #serving = new Set<Promise<void>>();
@@ -88,7 +91,10 @@ class HttpToolGate implements ToolGate {
     this.#options = options;
     this.#limits = { ...LIMITS, ...options.limits };
     this.#open = new OpenCalls({ record, clock, recheckEveryMs: this.#limits.recheckEveryMs });
-    this.#calls = { ...options, open: this.#open, callMs: this.#limits.callMs };
+    this.#settling = new Settling(options);
+    const own = { open: this.#open, settling: this.#settling };
+    const begun = new BegunCalls({ ...options, ...own });
+    this.#calls = { ...options, ...own, begun, callMs: this.#limits.callMs };
     this.#listening = new ListenStreams(clock);
   }
 
@@ -106,7 +112,7 @@ class HttpToolGate implements ToolGate {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#open[Symbol.asyncDispose]();
     await this.#listening[Symbol.asyncDispose]();
-    await Promise.all(this.#serving);
+    await Promise.all([this.#settling[Symbol.asyncDispose](), ...this.#serving]);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -15,7 +15,7 @@ import type { CallFacts, MemoryDatabase } from "./database.ts";
 import type { EntryRow, SlotRow } from "./rows.ts";
 import { boundForIntent, boundSlot, looselyBound, slotOf } from "./slots.ts";
 import { keptCall, recordVerdicts } from "./tool-approval.ts";
-import { denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
+import { begunToolCalls, denyToolCall, openToolCall, recordProposals, settleToolCall } from "./tool-ledger.ts";
 import { cutBehind } from "./take-over.ts";
 import { chainDigest, entryKey, leafIsForeign, visibleEntries } from "./transcript.ts";
 
@@ -50,6 +50,7 @@ export function memoryGateRecord(db: MemoryDatabase): GateRecord {
       db.transaction("record_verdicts", facts(record.tokenHash, true), () => recordVerdicts(db, record)),
     denyToolCall: async (denial) => db.transaction("deny_tool_call", {}, () => denyToolCall(db, denial)),
     settleToolCall: async (settlement) => db.transaction("settle_tool_call", {}, () => settleToolCall(db, settlement)),
+    begunToolCalls: async (intent) => db.transaction("begun_tool_calls", {}, () => begunToolCalls(db, intent)),
     cancelledRuns: async (runIds, forMs = 0) =>
       db.transaction("cancelled_runs", {}, () => runIds.filter((runId) => isCancelled(db, runId, forMs))),
     appendTranscript: async (tokenHash, rows, { cutBehind: behind, compaction } = {}) =>

@@ -1,11 +1,12 @@
 /** The tool ledger of the memory record: proposals, intents, outcomes. */
-import { PlatformError } from "@signalbox/contract";
+import { PlatformError, type ToolCallId } from "@signalbox/contract";
 import {
   isPendingCall,
   isRepeatable,
   nextCallState,
   proposedAgain,
   wireToolName,
+  type BegunIntent,
   type CallEvent,
   type Proposal,
   type ToBeJudged,
@@ -198,6 +199,22 @@ export function settleToolCall(db: MemoryDatabase, settlement: ToolSettlement): 
   if (call.state !== "executing" && db.sabotage !== "settle_twice") return;
   const { state, resultJson, resultSummary } = settlement;
   writeToolFinished(db, db.toolCalls.update(call.id, { state, resultJson, resultSummary }));
+}
+
+export function begunToolCalls(db: MemoryDatabase, intent: BegunIntent): readonly ToolCallId[] {
+  const { runId, process, toolUseId, argumentsDigest } = intent;
+  const name = wireToolName(intent.name);
+  return db.toolCalls
+    .where(
+      (each) =>
+        each.runId === runId &&
+        each.process === process &&
+        each.state === "executing" &&
+        each.name === name &&
+        each.argumentsDigest === argumentsDigest &&
+        (toolUseId === null || each.toolUseId === toolUseId),
+    )
+    .map(({ id }) => id);
 }
 
 export function denyToolCall(db: MemoryDatabase, denial: ToolDenial): void {

@@ -102,6 +102,7 @@ function farGates(near: GateRecord, call: Call): GateRecord {
     recordVerdicts: (record) => call("record_verdicts", () => near.recordVerdicts(record)),
     denyToolCall: (denial) => call("deny_tool_call", () => near.denyToolCall(denial)),
     settleToolCall: (settlement) => call("settle_tool_call", () => near.settleToolCall(settlement)),
+    begunToolCalls: (intent) => call("begun_tool_calls", () => near.begunToolCalls(intent)),
     cancelledRuns: (runIds, forMs) => call("cancelled_runs", () => near.cancelledRuns(runIds, forMs)),
     appendTranscript: (tokenHash, rows, manner) =>
       call("append_transcript", () => near.appendTranscript(tokenHash, rows, manner)),

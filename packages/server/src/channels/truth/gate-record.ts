@@ -1,5 +1,5 @@
 /** The record as the gates use it: each intent and each outcome is one call of one function. */
-import { PlatformError, type Actor, type MessageId, type RunId } from "@signalbox/contract";
+import { PlatformError, type Actor, type MessageId, type RunId, type ToolCallId } from "@signalbox/contract";
 import {
   wireToolName,
   type GateRecord,
@@ -20,6 +20,7 @@ import {
 import { askRecord, jsonText, readRows, type Queryable } from "../../store/record-call.ts";
 import type { SnapshotCache } from "../../store/snapshot-cache.ts";
 import {
+  BEGUN_TOOL_CALLS,
   CANCELLED_RUNS,
   DENY_TOOL_CALL,
   OPEN_MODEL_CALL,
@@ -51,6 +52,12 @@ export function createGateRecord(parts: GateRecordParts): GateRecord & HoldRecor
     recordVerdicts: (record) => recordVerdicts(parts, record),
     denyToolCall: (denial) => denyToolCall(parts, denial),
     settleToolCall: (settlement) => settleToolCall(parts, settlement),
+    begunToolCalls: async ({ runId, process, toolUseId, name, argumentsDigest }) => {
+      const values = [runId, process, toolUseId, wireToolName(name), argumentsDigest];
+      return (await readRows<{ readonly id: ToolCallId }>(parts.database, BEGUN_TOOL_CALLS, values)).map(
+        ({ id }) => id,
+      );
+    },
     openHold: (request) => openHold(parts, request),
     isHoldOver: ({ holdId, generation }) => askRecord<boolean>(parts.database, HOLD_OVER, [holdId, generation]),
     suspend: (held) => suspendHeld(parts, held),

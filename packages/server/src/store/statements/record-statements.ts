@@ -97,6 +97,13 @@ export const PAST_MESSAGES = {
   text: "select role, text, calls from signalbox.past_messages($1, $2)",
 } as const;
 
+export const BEGUN_TOOL_CALLS = {
+  name: "begun_tool_calls",
+  text: `select id from signalbox.tool_call
+    where run_id = $1 and process = $2 and state = 'executing' and name = $4 and arguments_digest = $5
+      and ($3::text is null or tool_use_id = $3)`,
+} as const;
+
 export const LOST_CALLS = {
   name: "lost_calls",
   text: "select kind, id from signalbox.lost_calls($1)",

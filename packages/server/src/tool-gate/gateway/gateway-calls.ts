@@ -25,7 +25,7 @@ import {
 } from "@signalbox/core";
 import { canonicalArguments } from "../../gates/canonical-arguments.ts";
 import type { ClientJudge, ClientVerdict } from "../../gates/client-judge.ts";
-import { settleFirmly } from "../../gates/settling.ts";
+import type { Settling } from "../../gates/settling.ts";
 import { readConditions, withoutRedacted, type CallConditions } from "../call-conditions.ts";
 import { RPC, type Json } from "../mcp-protocol.ts";
 import type { McpReply } from "../mcp-reply.ts";
@@ -39,6 +39,7 @@ import { awaitDecision, type Begun } from "./asked-calls.ts";
 import { carriedOf, isShort, SUMMARY_CHARS, summaryOf, TEXT_BYTES_MAX, told } from "./client-result.ts";
 import type { Exchange } from "./exchange.ts";
 import { traceOf } from "./client-trace.ts";
+import { ClientLedger } from "./client-ledger.ts";
 import { clientVerdict } from "./offered.ts";
 import type { CarriedState, CarriedStates } from "./carried-state.ts";
 import { unknownTool } from "./unknown-tool.ts";
@@ -52,6 +53,7 @@ export interface GatewayCallPorts {
   readonly digest: Digest;
   readonly randomness: Randomness;
   readonly log: Log;
+  readonly settling: Settling;
   /** Incarnation of this process. Throws while the process is not sure of it. */
   readonly process: () => number;
   /** For tools without a time of their own. */
@@ -99,9 +101,11 @@ type Facts = ReturnType<GatewayCalls["factsOf"]>;
 
 export class GatewayCalls {
   readonly #ports: GatewayCallPorts;
+  readonly #ledger: ClientLedger;
 
   constructor(ports: GatewayCallPorts) {
     this.#ports = ports;
+    this.#ledger = new ClientLedger(ports);
   }
 
   /** Begins the call, or answers why it is not made. Throws `McpProblem` for what is no call of a tool there is. */
@@ -182,7 +186,7 @@ export class GatewayCalls {
       if (judgement.verdict === "ask" || state !== null) {
         return await this.#approved(call, { shared, state, trace: trace.parent });
       }
-      if ((await record.begin({ ...shared, isCounted, asOf })) === "begun") {
+      if ((await this.#ledger.begin({ ...shared, isCounted, asOf })) === "begun") {
         return this.#begun(call, {
           ...begun,
           isApproved: false,
@@ -292,14 +296,14 @@ export class GatewayCalls {
     const isWhole = asks || isShort(whole, Math.min(TEXT_BYTES_MAX, resultBytes));
     const json = isWhole ? wellFormedBody(JSON.stringify(whole)) : shapeResult(whole, resultBytes).json;
     const state = result.isError === true ? "failed" : "succeeded";
-    return this.#settled(call, { state, errorCode: null, json, summary: summaryOf(whole) });
+    return this.#ledger.settled(call, { state, errorCode: null, json, summary: summaryOf(whole) });
   }
 
   /** The tool's server refused in words of the protocol, without anything of its place. Answers what the client may read. */
   async refused(call: BegunCall, error: { readonly code: number; readonly message: string }): Promise<string> {
     const message = call.conditions.redacted.length === 0 ? error.message : "the policy hides why.";
     const json = errorResult(`The tool refused the call: ${message}`).json;
-    await this.#settled(call, { state: "failed", errorCode: null, json, summary: clip(message, SUMMARY_CHARS) });
+    await this.#ledger.settled(call, { state: "failed", errorCode: null, json, summary: clip(message, SUMMARY_CHARS) });
     return message;
   }
 
@@ -310,7 +314,7 @@ export class GatewayCalls {
       ? `The outcome of this call is not known. ${problem.detail} It may have taken effect: do not simply make it again.`
       : `${problem.detail} (${problem.code})`;
     const state = unknown ? ("unknown" as const) : ("failed" as const);
-    return this.#settled(call, {
+    return this.#ledger.settled(call, {
       state,
       errorCode: problem.code,
       json: errorResult(text).json,
@@ -364,27 +368,6 @@ export class GatewayCalls {
     const drift = await pooled?.drift({ server: tool.server, principal }, tool);
     if (drift?.kind === "deny") return denied(drift.code, drift.reason);
     return judge.judge({ ...caller, principal }, { tool, input, callId });
-  }
-
-  async #settled(
-    call: BegunCall,
-    outcome: {
-      readonly state: "succeeded" | "failed" | "unknown";
-      readonly errorCode: ErrorCode | null;
-      readonly json: string;
-      readonly summary: string;
-    },
-  ): Promise<Answered> {
-    const { record, clock, log } = this.#ports;
-    const { state, errorCode, json: resultJson, summary: resultSummary } = outcome;
-    const settlement = { callId: call.callId, state, errorCode, resultJson, resultSummary };
-    try {
-      await settleFirmly(() => record.settle(settlement), { clock, log });
-      return resultJson;
-    } catch (thrown) {
-      log.error("the outcome of a client's call could not be recorded", thrown, { gatewayCallId: call.callId });
-      return errorResult("The tool was called, but its outcome could not be recorded.").json;
-    }
   }
 
   #newId(): GatewayCallId {

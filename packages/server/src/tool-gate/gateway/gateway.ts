@@ -11,6 +11,7 @@ import type { ClientJudge } from "../../gates/client-judge.ts";
 import type { Gate } from "../../gates/gate-server.ts";
 import { HttpClient } from "../../gates/http-client.ts";
 import { readBody } from "../../gates/message-body.ts";
+import { Settling } from "../../gates/settling.ts";
 import { ListenStreams } from "../listen-streams.ts";
 import { McpReply } from "../mcp-reply.ts";
 import { McpProblem, readClientMessage } from "../mcp-request.ts";
@@ -93,6 +94,7 @@ class HttpGateway implements Gateway {
   readonly #limits: GatewayLimits;
   readonly #http = new HttpClient();
   readonly #listening: ListenStreams;
+  readonly #settling: Settling;
   readonly #relays = new Map<string, HttpRelay>();
   readonly #fronts = new Map<string, Front>();
   readonly #serving = new Set<Promise<void>>();
@@ -103,6 +105,7 @@ class HttpGateway implements Gateway {
     this.#options = options;
     this.#limits = { ...LIMITS, ...options.limits };
     this.#listening = new ListenStreams(options.clock);
+    this.#settling = new Settling(options);
     this.#build();
     this.#tidying = keepTidy({ ...options, stopping: this.#stop.signal });
   }
@@ -122,14 +125,19 @@ class HttpGateway implements Gateway {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort("stopping");
     await this.#listening[Symbol.asyncDispose]();
-    await Promise.all([...this.#serving, this.#tidying]);
+    await Promise.all([this.#settling[Symbol.asyncDispose](), ...this.#serving, this.#tidying]);
     this.#http[Symbol.dispose]();
   }
 
   #build(): void {
     const { catalog, pool, servers, judge, log, clock, digest, randomness } = this.#options;
     const states = new CarriedStates(this.#options.secret, randomness);
-    const calls = new GatewayCalls({ ...this.#options, states, callMs: this.#limits.callMs });
+    const calls = new GatewayCalls({
+      ...this.#options,
+      states,
+      settling: this.#settling,
+      callMs: this.#limits.callMs,
+    });
     const sessions = new SealedSessions(this.#options.secret, randomness);
     const scrub = scrubberOf(pool);
     const shared = { catalog, pool, calls, judge, log, clock, ...this.#limits, stopping: this.#stop.signal };
