@@ -201,14 +201,19 @@ describe("without the right", () => {
   });
 });
 
+/** What is said without what the caller called it, which is said back. */
+function withoutNames(told: unknown): string {
+  const text = JSON.stringify(told).replaceAll(things.agent, "an agent").replaceAll(NOTHING.agent, "an agent");
+  return text.replaceAll(/\b[a-z]+_[0-9a-f]{32}\b/g, "an id");
+}
+
 describe("in another tenant", () => {
   it.each(owned)("%s finds exactly as much as of what does not exist", async (operation) => {
     const foreign = await world.key({ tenantId: "other" });
     const told = await ask(operation, things, { key: foreign });
     expect([told.status, told.body.code]).toEqual([404, "not_found"]);
     const nothing = await ask(operation, NOTHING, { key: foreign });
-    const hide = (text: string) => text.replaceAll(things.agent, "an agent").replaceAll(NOTHING.agent, "an agent");
-    expect(hide(JSON.stringify(shape(told)))).toBe(hide(JSON.stringify(shape(nothing))));
+    expect(withoutNames(shape(told))).toBe(withoutNames(shape(nothing)));
   });
 
   it.each(["listAgents", "listWebhooks", ...PERSONAL_LISTS])("%s shows nothing", async (operation) => {
@@ -255,7 +260,8 @@ describe("as another end user", () => {
   it.each(personal)("%s finds exactly as much as of what does not exist", async (operation) => {
     const told = await ask(operation, things, { key, user: STRANGER });
     expect([told.status, told.body.code]).toEqual([404, "not_found"]);
-    expect(shape(told)).toEqual(shape(await ask(operation, NOTHING, { key, user: STRANGER })));
+    const nothing = await ask(operation, NOTHING, { key, user: STRANGER });
+    expect(withoutNames(shape(told))).toBe(withoutNames(shape(nothing)));
   });
 
   it("what the end user's own things hold is not found by searching either", async () => {
@@ -279,7 +285,8 @@ describe("as another end user", () => {
       for (const user of [OWNER, STRANGER]) {
         for (const operation of ["getStop", "liftStop"]) {
           const told = await ask(operation, { ...things, stop: body.id }, { key, user });
-          expect(shape(told)).toEqual(shape(await ask(operation, NOTHING, { key, user })));
+          const nothing = await ask(operation, NOTHING, { key, user });
+          expect(withoutNames(shape(told))).toBe(withoutNames(shape(nothing)));
         }
         const seen = await listed("listStops", { key, user });
         expect(seen).not.toContainEqual(expect.objectContaining({ id: body.id }));

@@ -11,7 +11,7 @@ export type ClientErrorCode = ErrorCode | "unreachable" | "unreadable" | (string
 export interface SignalboxErrorFacts {
   readonly problem?: Problem;
   /** Default `unreachable`; not looked at when there is a problem document. */
-  readonly code?: "unreachable" | "unreadable";
+  readonly code?: "unreachable" | "unreadable" | "unauthenticated";
   /** HTTP status; default 0, nothing answered. */
   readonly status?: number;
   readonly cause?: unknown;
@@ -46,7 +46,7 @@ export class SignalboxError extends Error {
     this.problem = problem;
     this.code = problem?.code ?? code;
     this.status = problem?.status ?? facts.status ?? 0;
-    this.fault = problem?.fault ?? "platform";
+    this.fault = problem?.fault ?? (code === "unauthenticated" ? "caller" : "platform");
     this.retryable = problem?.retryable ?? (code === "unreachable" || PASSING_STATUSES.has(this.status));
     this.requestId = problem?.requestId ?? null;
     this.errors = problem?.errors ?? [];

@@ -50,6 +50,14 @@ function failure(promise: Promise<unknown>): Promise<SignalboxError> {
 }
 
 describe("a request", () => {
+  it.each([null, { user: "u_42", roles: [], units: [] }])("without a key is refused here, and once", async (actor) => {
+    await using api = await serveHttp([OK]);
+    const error = await failure(transportTo(api.url, { apiKey: "", actor }).json(GET, (body) => body));
+    expect(error).toMatchObject({ code: "unauthenticated", status: 0, fault: "caller", retryable: false });
+    expect(error.message).toBe("No API key was given. Pass one of the form sbx_… as `apiKey`.");
+    expect(api.asked).toEqual([]);
+  });
+
   it("carries the key, the body, the idempotency key, and the end user signed with the key", async () => {
     await using api = await serveHttp([OK]);
     const transport = transportTo(api.url, { actor: { user: "u_42", roles: ["buyer"], units: [] } });

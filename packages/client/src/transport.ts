@@ -107,6 +107,11 @@ export class Transport {
 
   async #headers(request: ApiRequest): Promise<Readonly<Record<string, string>>> {
     const { apiKey, actor } = this.options;
+    if (typeof apiKey !== "string" || apiKey === "") {
+      throw new SignalboxError("No API key was given. Pass one of the form sbx_… as `apiKey`.", {
+        code: "unauthenticated",
+      });
+    }
     return {
       authorization: `Bearer ${apiKey}`,
       accept: "application/json",

@@ -74,7 +74,11 @@ export const ERROR_CODES = {
   conversation_deleting: caller(409, "failed_precondition", "The conversation is being deleted and takes no messages."),
   revision_changed: caller(412, "failed_precondition", "The agent is at another revision than the one named."),
   search_too_broad: caller(422, "resource_exhausted", "The search finds too much. Use longer or more words."),
-  idempotency_key_reused: caller(422, "invalid_argument", "This idempotency key was used with another body."),
+  idempotency_key_reused: caller(
+    422,
+    "invalid_argument",
+    "This idempotency key belongs to another request. Use a new key, or send what was sent first.",
+  ),
   runtime_unknown: caller(422, "failed_precondition", "No connected worker offers this runtime."),
   runtime_constraint: caller(422, "failed_precondition", "The runtime cannot do what the agent asks for."),
   model_unknown: caller(422, "failed_precondition", "No provider is configured for this model."),

@@ -141,17 +141,30 @@ describe("every answer", () => {
 });
 
 describe("who asks", () => {
-  it.each<[string, Asked]>([
-    ["nobody", {}],
-    ["no scheme", { headers: { authorization: "sbx_0123456789012345678901" } }],
-    ["another scheme", { headers: { authorization: "Basic c2J4OnB3" } }],
-    ["another token", { headers: { authorization: "Bearer sk-0123456789012345678901" } }],
-    ["a short key", { headers: { authorization: "Bearer sbx_short" } }],
-    ["an unknown key", { headers: { authorization: "Bearer sbx_01234567890123456789012345" } }],
-    ["a key in two pieces", { headers: { authorization: "Bearer sbx_012345678901 2345678901" } }],
-  ])("is refused as %s, and told how to say it", async (_who, asked) => {
+  it.each<[string, Asked, string]>([
+    ["nobody", {}, "Send an API key as"],
+    ["no scheme", { headers: { authorization: "sbx_0123456789012345678901" } }, "Another scheme than Bearer"],
+    ["another scheme", { headers: { authorization: "Basic c2J4OnB3" } }, "Another scheme than Bearer"],
+    [
+      "another token",
+      { headers: { authorization: "Bearer sk-0123456789012345678901" } },
+      "is not an API key of this platform",
+    ],
+    ["a short key", { headers: { authorization: "Bearer sbx_short" } }, "is not an API key of this platform"],
+    [
+      "an unknown key",
+      { headers: { authorization: "Bearer sbx_01234567890123456789012345" } },
+      "is not known or was revoked",
+    ],
+    [
+      "a key in two pieces",
+      { headers: { authorization: "Bearer sbx_012345678901 2345678901" } },
+      "is not an API key of this platform",
+    ],
+  ])("is refused as %s, and told how to say it", async (_who, asked, detail) => {
     const told = await world.refused("/v1/info", asked);
     expectProblem(told, "unauthenticated");
+    expect(told.body.detail).toContain(detail);
     expect(told.headers.get("www-authenticate")).toBe('Bearer realm="signalbox"');
   });
 

@@ -60,6 +60,9 @@ describe("a run without an owner", () => {
     expect(told({ state: "suspended", owner: null, waitingFor: [WAIT], stops: [PAUSE] }).next).toContain(
       "when the pause is lifted",
     );
+    const held: Partial<ExplainedFacts> = { waitingFor: [{ ...WAIT, kind: "operator" }], stops: [PAUSE] };
+    expect(told({ ...held, state: "suspended", owner: null }).next).toContain("`signalbox stop --lift stp_1`");
+    expect(told(held).next).toContain("`signalbox stop --lift stp_1`");
     expect(told({ state: "suspended", owner: null }).summary).toContain("nothing that is still open");
   });
 });
@@ -70,6 +73,18 @@ describe("a run with an owner", () => {
     expect(summary).toBe(
       `Process 7 drives it under generation 3. 2 calls without an outcome, the oldest (tool bank/pay) since ${SINCE}.`,
     );
+  });
+
+  it("is released only where no call is open at a living gate, and ended in any case", () => {
+    expect(told({}).next).toContain("`release` gives it to another owner and `fail` ends it");
+    expect(told({ openCalls: [call("pay", true)] }).next).toContain("`release` gives it to another owner");
+    expect(told({ openCalls: [call("pay", false)] }).next).toContain("`release` is refused while a call is open");
+  });
+
+  it("that is paused says how that is lifted, and is not called stuck", () => {
+    const { next } = told({ openCalls: [call("pay", false)], stops: [{ ...PAUSE, scope: "run" }, PAUSE] });
+    expect(next).toContain("To lift it: `signalbox resume run_1`, `signalbox stop --lift stp_1`.");
+    expect(next).not.toContain("release");
   });
 
   it("says that the gate of an open call is dead", () => {

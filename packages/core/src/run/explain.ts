@@ -36,7 +36,7 @@ function tell(facts: ExplainedFacts): Told {
       return {
         summary: `It waits for ${waits(facts)} and needs no worker meanwhile.`,
         next: paused(facts)
-          ? "It goes on when the pause is lifted and every other hold is decided."
+          ? `It goes on when the pause is lifted and every other hold is decided.${lifting(facts)}`
           : "It goes on when its holds are decided or expire: POST /v1/holds/{hold}/decision.",
       };
     case "finalizing":
@@ -80,13 +80,31 @@ function tellRunning(facts: ExplainedFacts): Told {
   if (facts.waitingFor.length > 0) {
     return {
       summary: `A call of it is kept at a gate and waits for ${waits(facts)}.`,
-      next: "It goes on when that is decided; after a while without a decision it is suspended.",
+      next: paused(facts)
+        ? `It goes on when the pause is lifted and every other hold is decided; after a while it is suspended.${lifting(facts)}`
+        : "It goes on when that is decided; after a while without a decision it is suspended.",
     };
   }
   return {
     summary: `Process ${owner.process} drives it under generation ${facts.generation}.${openCalls(facts)}${stopped(facts)}`,
-    next: "It ends when its engine has answered. If it is stuck, `release` gives it to another owner and `fail` ends it.",
+    next: paused(facts)
+      ? `What it is doing goes on; the next call that it begins waits until the pause is lifted.${lifting(facts)}`
+      : `It ends when its engine has answered. If it is stuck, ${wayOut(facts)}.`,
   };
+}
+
+/** `release` is refused while a call is open at a living gate, so it is not advised then. */
+function wayOut({ openCalls: calls }: ExplainedFacts): string {
+  return calls.some((call) => !call.gateDead)
+    ? "`fail` ends it; `release` is refused while a call is open"
+    : "`release` gives it to another owner and `fail` ends it";
+}
+
+function lifting({ runId, stops }: ExplainedFacts): string {
+  const ways = stops
+    .filter((stop) => stop.kind === "pause")
+    .map((stop) => (stop.scope === "run" ? `\`signalbox resume ${runId}\`` : `\`signalbox stop --lift ${stop.id}\``));
+  return ` To lift it: ${ways.join(", ")}.`;
 }
 
 function openCalls({ openCalls: calls }: ExplainedFacts): string {

@@ -40,9 +40,7 @@ export class Callers {
   }): Promise<Caller> {
     const match = KEY_FORM.exec(headers.authorization ?? "");
     const presented = match?.[1];
-    if (presented === undefined) {
-      throw new PlatformError("unauthenticated", "Send an API key as `Authorization: Bearer sbx_…`.");
-    }
+    if (presented === undefined) throw new PlatformError("unauthenticated", unreadable(headers.authorization));
     const key = await this.#find(presented);
     if (key === null) throw new PlatformError("unauthenticated", "This API key is not known or was revoked.");
     const claim = headers.actor === undefined ? null : verifyActor(headers.actor, presented);
@@ -70,6 +68,15 @@ export class Callers {
     }
     return key;
   }
+}
+
+/** A key that was sent and is none is not told like one that is missing. */
+function unreadable(authorization: string | undefined): string {
+  const how = "Send an API key as `Authorization: Bearer sbx_…`.";
+  const [scheme = "", ...rest] = (authorization ?? "").trim().split(/ +/);
+  if (scheme === "" || (scheme.toLowerCase() === "bearer" && rest.length === 0)) return how;
+  if (scheme.toLowerCase() !== "bearer") return `Another scheme than Bearer was sent. ${how}`;
+  return "What was sent is not an API key of this platform: one begins with `sbx_` and is at least 24 characters long.";
 }
 
 /** For whom something is done, as the record wants it. */

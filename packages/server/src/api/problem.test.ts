@@ -107,6 +107,15 @@ describe("what a schema refuses", () => {
     expect(error.fields.map(({ pointer }) => pointer)).toEqual(["/name", "/deep/1/a~1b"]);
   });
 
+  it("because it is missing is told so, whatever the parser says of it", () => {
+    const either = z.strictObject({ text: z.string(), content: z.union([z.string(), z.array(z.string())]) });
+    const { error } = either.safeParse({});
+    const details = fromBodyIssues(error ?? expect.unreachable()).fields.map(({ detail }) => detail);
+    expect(details).toEqual(["is missing", "is missing"]);
+    const wrong = either.safeParse({ text: 5, content: 5 }).error ?? expect.unreachable();
+    expect(fromBodyIssues(wrong).fields.map(({ detail }) => detail)).not.toContain("is missing");
+  });
+
   it("in a query is named by parameters", () => {
     expect(fromQueryIssues(issues({ name: 5, deep: [] })).fields[0]?.pointer).toBe("name");
   });

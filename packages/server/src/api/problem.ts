@@ -108,7 +108,7 @@ function fromIssues(error: ZodError, nameOf: (path: readonly PropertyKey[]) => s
         unknown.push({ pointer: nameOf([...issue.path, key]), detail: "There is no such field." });
       }
     } else {
-      invalid.push({ pointer: nameOf(issue.path), detail: issue.message });
+      invalid.push({ pointer: nameOf(issue.path), detail: isMissing(issue) ? "is missing" : issue.message });
     }
   }
   const fields = [...unknown, ...invalid];
@@ -117,6 +117,13 @@ function fromIssues(error: ZodError, nameOf: (path: readonly PropertyKey[]) => s
         fields,
       })
     : new PlatformError("invalid_request", `The request is not valid at ${namesOf(invalid)}.`, { fields });
+}
+
+/** A parser says it in its own words, and of a union only that nothing fitted. */
+function isMissing(issue: ZodError["issues"][number]): boolean {
+  if (issue.code === "invalid_type") return issue.message.endsWith("received undefined");
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return false;
+  return issue.errors.every((branch) => branch.some((each) => each.path.length === 0 && isMissing(each)));
 }
 
 function namesOf(fields: readonly FieldError[]): string {

@@ -10,6 +10,7 @@ import { apiRoutes } from "./api-routes.ts";
 import { Callers } from "./caller.ts";
 import { checkBodyHeaders, parseJsonBody } from "./json-body.ts";
 import { API_LIMITS } from "./limits.ts";
+import { namingMissing } from "./missing.ts";
 import { mount } from "./mount.ts";
 import { mountPages, pagesOf, type Pages } from "./pages/pages.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -141,7 +142,7 @@ function answerProblem(
   failure: { readonly thrown: unknown; readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): FastifyReply {
   const { request, reply } = failure;
-  const error = fromThrown(failure.thrown);
+  const error = namingMissing(fromThrown(failure.thrown), request.params);
   const facts = { request: request.id, path: pathOf(request.url) };
   if (error.code === "internal") services.log.error("a request failed", error, facts);
   else if (error.facts.status >= 500) services.log.warn("a request was refused", { ...facts, code: error.code });

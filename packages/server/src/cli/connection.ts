@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Signalbox } from "@signalbox/client";
 import { z } from "zod";
-import { secretOf, textOf } from "../config/environment.ts";
+import { ConfigurationError, secretOf, textOf } from "../config/environment.ts";
 import { dataDirOf } from "../config/server-config.ts";
-import { textFlag, UsageError, type CommandCall } from "./command.ts";
+import { textFlag, type CommandCall } from "./command.ts";
 
 const devFileSchema = z.object({ url: z.string(), apiKey: z.string(), pid: z.int() });
 export type DevFile = z.infer<typeof devFileSchema>;
@@ -47,16 +47,18 @@ export function knownPlatform(call: CommandCall): KnownPlatform {
   return { url, apiKey: apiKey ?? left, dataDir, dev };
 }
 
-/** Errors: `UsageError` when no platform, or no key for it, is known. */
+/** Errors: `ConfigurationError` when no platform, or no key for it, is known. */
 function addressOf(call: CommandCall): Address {
   const { url, apiKey, dataDir } = knownPlatform(call);
   if (url === null) {
     const looked = devFilePath(dataDir);
-    throw new UsageError(
-      `No platform is known here. Start one with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_API_KEY (looked for ${looked}).`,
+    throw new ConfigurationError(
+      `No platform is known here. Start one with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_API_KEY, or name the folder of one that runs with --data-dir (looked for ${looked}).`,
     );
   }
-  if (apiKey === null) throw new UsageError(`No key is known for ${url}. Set SIGNALBOX_API_KEY, or give --api-key.`);
+  if (apiKey === null) {
+    throw new ConfigurationError(`No key is known for ${url}. Set SIGNALBOX_API_KEY, or give --api-key.`);
+  }
   return { url, apiKey };
 }
 

@@ -234,6 +234,12 @@ describe("where nothing is known of a platform", () => {
     expect(run.err).toContain("No platform is known here. Start one with `npm start`");
   });
 
+  it("nothing is said of how the command is used", async () => {
+    expect((await runSignalbox(["agents", "--data-dir", folder])).err).not.toContain("signalbox agents create");
+    const wrong = await runSignalbox(["agents", "--frob"]);
+    expect(wrong.err.split("\n")[0]).toBe("signalbox agents: Unknown option '--frob'");
+  });
+
   it("but its address, it is said how to give a key", async () => {
     const run = await runSignalbox(["agents", "--data-dir", folder, "--url", "http://127.0.0.1:1"]);
     expect(run.exitCode).toBe(2);

@@ -105,7 +105,9 @@ function parseWords(command: Command, words: readonly string[]) {
       strict: true,
     });
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : "the words are off", { cause });
+    // Node goes on to explain how a word that begins with a dash is given; nobody meant one.
+    const message = cause instanceof Error ? (cause.message.split(". To specify")[0] ?? "") : "the words are off";
+    throw new UsageError(message, { cause });
   }
 }
 

@@ -78,6 +78,7 @@ describe("the file of tool servers", () => {
   it.each<[string, unknown, RegExp]>([
     ["is not JSON", "{nope", /cannot be read as JSON/],
     ["is a list", [], /is not valid/],
+    ["is a client's settings", { mcpServers: { files: { command: "x" } } }, /without "mcpServers" around them/],
     [
       "names a server like nobody may be named",
       { "My Server": { transport: "stdio", command: "x" } },

@@ -66,11 +66,24 @@ export type McpServersConfig = Readonly<Record<string, McpServerConfig>>;
 export function readMcpServers(path: string | null): McpServersConfig {
   if (path === null) return {};
   const absolute = resolve(path);
+  let text: string;
+  try {
+    text = readFileSync(absolute, "utf8");
+  } catch (cause) {
+    const why =
+      cause instanceof Error && "code" in cause && cause.code === "ENOENT" ? "is not there" : "cannot be read";
+    throw new ConfigurationError(`The file of tool servers ${absolute} ${why}.`, { cause });
+  }
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(absolute, "utf8"));
+    value = JSON.parse(text);
   } catch (cause) {
     throw new ConfigurationError(`The file of tool servers ${absolute} cannot be read as JSON.`, { cause });
+  }
+  if (typeof value === "object" && value !== null && "mcpServers" in value) {
+    throw new ConfigurationError(
+      `The file of tool servers ${absolute} has the form of a client's settings. Here the servers stand without "mcpServers" around them, each with "transport": "stdio" or "http".`,
+    );
   }
   const parsed = mcpServersSchema.safeParse(value);
   if (!parsed.success) {

@@ -131,7 +131,7 @@ describe("what a platform works with", () => {
     [{}, { SIGNALBOX_SIM_URL: "nonsense" }, /address of the provider sim is not a URL: "nonsense"/],
     [{}, { SIGNALBOX_SIM_URL: "ftp://127.0.0.1" }, /address of the provider sim/],
     [{}, { SIGNALBOX_ALLOWED_HOSTS: "https://x" }, /SIGNALBOX_ALLOWED_HOSTS names hosts without scheme/],
-    [{}, { SIGNALBOX_MCP_SERVERS: "/does/not/exist.json" }, /file of tool servers .*cannot be read/],
+    [{}, { SIGNALBOX_MCP_SERVERS: "/does/not/exist.json" }, /file of tool servers .*is not there/],
   ])("with %j and %j is refused in a sentence", (flags, environment, sentence) => {
     expect(() => readServerConfig(flags, environment)).toThrow(ConfigurationError);
     expect(() => readServerConfig(flags, environment)).toThrow(sentence);

@@ -99,7 +99,7 @@ export function createPolicyDesk(parts: PolicyParts, monotonicMs: () => number):
       if (isId("gatewayCall", toolCallId)) return explainClientCall(parts, asked);
       const which = { toolCallId, days: null, limit: 1 };
       const [call] = isId("toolCall", toolCallId) ? await queries.calls(scope.tenantId, which) : [];
-      if (call === undefined) throw new PlatformError("not_found");
+      if (call === undefined) throw new PlatformError("not_found", "There is no tool call of this id.");
       const known = await knownOf(parts, { scope, tools: await parts.tools(scope.tenantId) }, call);
       return explained(explainDecision(policy, known.call, known.facts), call);
     },

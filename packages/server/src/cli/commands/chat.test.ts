@@ -113,6 +113,26 @@ describe("one message", () => {
     expect(JSON.parse(api.asked[0]?.body ?? "")).toEqual({ content: "hi" });
   });
 
+  it("that waits for somebody says for whom, beside the answer", async () => {
+    const held = { subject: {}, digest: null, expiresAt: null };
+    await using api = await serveHttp([
+      ACCEPTED,
+      stream(
+        event("hold.opened", { ...held, holdId: "hld_1", kind: "operator" }, "hld_1"),
+        event("hold.opened", { ...held, holdId: "hld_2", kind: "approval" }, "hld_2"),
+        event("text.completed", { text: "ok" }),
+        finished(),
+      ),
+    ]);
+    const run = await chat(api, ["--message", "hi"]);
+    expect([run.exitCode, run.out]).toEqual([0, "ok\n"]);
+    expect(run.err.split("\n")).toEqual([
+      `paused by an operator; it goes on when that is lifted (signalbox explain ${RUN_ID}) …`,
+      "waits for somebody to approve a call: signalbox approvals show hld_2 …",
+      "",
+    ]);
+  });
+
   it("may be piped in", async () => {
     await using api = await serveHttp([ACCEPTED, stream(event("text.completed", { text: "ok" }), finished())]);
     expect((await chat(api, [], { input: "from a pipe\n" })).out).toBe("ok\n");

@@ -1,6 +1,7 @@
 /** Talk to an agent: one message with `--message`, or a conversation on a terminal. */
 import { createInterface } from "node:readline/promises";
 import { SignalboxError, type ConversationHandle, type RunHandle } from "@signalbox/client";
+import type { EventOf } from "@signalbox/contract";
 import {
   CONNECTION_OPTIONS,
   EXIT,
@@ -131,6 +132,10 @@ async function follow(terminal: Terminal, run: RunHandle): Promise<ExitCode> {
       freshLine();
       terminal.line(terminal.style("dim", "(what stands above was taken back)"));
     }
+    if (event.type === "hold.opened") {
+      freshLine();
+      terminal.note(terminal.style("yellow", waiting(event, run.id)));
+    }
     if (event.type === "run.phase") terminal.progress(`${event.phase.replaceAll("_", " ")} …`);
     if (event.type === "tool.started") {
       freshLine();
@@ -145,6 +150,18 @@ async function follow(terminal: Terminal, run: RunHandle): Promise<ExitCode> {
     }
   }
   return EXIT.failed;
+}
+
+/** Nothing comes until somebody does something elsewhere; whoever waits is told what. */
+function waiting({ kind, holdId }: EventOf<"hold.opened">, runId: string): string {
+  switch (kind) {
+    case "operator":
+      return `paused by an operator; it goes on when that is lifted (signalbox explain ${runId}) …`;
+    case "approval":
+      return `waits for somebody to approve a call: signalbox approvals show ${holdId} …`;
+    default:
+      return `waits for ${kind} ${holdId} …`;
+  }
 }
 
 async function readAll(input: NodeJS.ReadStream): Promise<string> {

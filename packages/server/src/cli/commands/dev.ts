@@ -18,7 +18,7 @@ export const devCommand: Command = {
   name: "dev",
   summary: "Run everything on this machine: database, platform and one worker per runtime",
   usage: `signalbox dev [--port 4620] [--data-dir .signalbox] [--mcp-servers FILE] [--posture dev|production]
-              [--runtime NAME …] [--log-level warn]
+              [--runtime NAME …] [--log-level info]
 
 Models: SIGNALBOX_SIM_URL, ANTHROPIC_API_KEY, OLLAMA_HOST.`,
   options: { ...DEV_OPTIONS, runtime: { type: "string", multiple: true }, json: { type: "boolean" } },

@@ -16,6 +16,8 @@ interface Verb {
   readonly summary: string;
   readonly forced?: boolean;
   readonly ask: (call: CommandCall, run: string) => Promise<Run>;
+  /** What was done, in a sentence. Default: how the run is now. */
+  readonly done?: (run: Run, before: Explanation | null) => string;
 }
 
 const FORCE = { force: { type: "boolean" } } as const;
@@ -25,11 +27,14 @@ const VERBS: readonly Verb[] = [
     name: "pause",
     summary: "Keep a run from beginning any call until it is resumed",
     ask: (call, run) => clientOf(call).operate.pause(run),
+    done: (run) =>
+      `${run.id} is paused: no call of it begins until \`signalbox resume ${run.id}\`. What it is doing goes on; it is ${run.status} now.`,
   },
   {
     name: "resume",
     summary: "Lift the pause of a run",
     ask: (call, run) => clientOf(call).operate.resume(run),
+    done: tellResumed,
   },
   {
     name: "retry",
@@ -50,19 +55,39 @@ const VERBS: readonly Verb[] = [
   },
 ];
 
-function commandOf({ name, summary, forced = false, ask }: Verb): Command {
+function commandOf({ name, summary, forced = false, ask, done = tellState }: Verb): Command {
   return {
     name,
     summary,
     usage: `signalbox ${name} RUN${forced ? " [--force]   go against a warning" : ""}`,
     options: { ...CONNECTION_OPTIONS, ...(forced ? FORCE : {}) },
     async run(call) {
-      const run = await ask(call, runOf(call));
+      const id = runOf(call);
+      const tells = done.length > 1 && !call.terminal.json;
+      // Its answer does not say what was lifted and what still stands.
+      const before = tells ? await clientOf(call).operate.explain(id) : null;
+      const run = await ask(call, id);
       if (call.terminal.json) call.terminal.value(run);
-      else call.terminal.line(`${run.id} is ${run.reason === null ? run.status : `${run.status} (${run.reason})`}`);
+      else call.terminal.line(done(run, before));
       return EXIT.done;
     },
   };
+}
+
+function tellState(run: Run): string {
+  return `${run.id} is ${run.reason === null ? run.status : `${run.status} (${run.reason})`}`;
+}
+
+function tellResumed(run: Run, before: Explanation | null): string {
+  const stops = before?.stops ?? [];
+  const isOwn = ({ kind, scope }: Explanation["stops"][number]): boolean => kind === "pause" && scope === "run";
+  const left = stops.filter((stop) => !isOwn(stop));
+  const did = stops.some(isOwn) ? "The pause of the run is lifted" : "No pause of this run stood; nothing was lifted";
+  if (run.finishedAt !== null) return `${did}. ${tellState(run)}: it has ended.`;
+  const lift = left.map(
+    ({ kind, scope, id }) => ` A ${kind} of its ${scope} still stands: \`signalbox stop --lift ${id}\`.`,
+  );
+  return `${did}. ${tellState(run)}.${lift.join("")}`;
 }
 
 export const runVerbCommands: readonly Command[] = VERBS.map(commandOf);

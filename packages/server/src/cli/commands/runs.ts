@@ -30,9 +30,18 @@ signalbox runs cancel ID`,
     if (id === undefined) throw new UsageError("name a run");
     refuseFlags(call, [...Object.keys(LIST_OPTIONS), "conversation"], "runs");
     const { runs } = clientOf(call);
-    return showOne(call, await (verb === "show" ? runs.get(id) : runs.cancel(id)));
+    if (verb === "show") return showOne(call, await runs.get(id));
+    const run = await runs.cancel(id);
+    if (!call.terminal.json) call.terminal.note(cancelled(run));
+    return showOne(call, run);
   },
 };
+
+/** The first ending of a run stands: a cancel that came after it did nothing. */
+function cancelled(run: Run): string {
+  if (run.status === "cancelled") return "The run is cancelled.";
+  return run.finishedAt === null ? "The run is being cancelled." : "The run had ended before; nothing was cancelled.";
+}
 
 async function list(call: CommandCall): Promise<ExitCode> {
   const { terminal } = call;
