@@ -15,6 +15,8 @@ export interface Things {
   readonly webhook: string;
   readonly delivery: string;
   readonly policy: string;
+  /** A tool as it is pinned. */
+  readonly tool: { readonly name: string; readonly digest: string };
   /** A call of a tool that was recorded. */
   readonly call: string;
 }
@@ -255,6 +257,31 @@ export const ACCESS: Readonly<Record<string, Access>> = {
     keyOnly: true,
   },
   cancelRun: { right: "write", path: ({ run }) => `/v1/runs/${run}/cancel`, owner: "user", status: 200 },
+  listTools: { right: "operate", path: () => "/v1/tools", owner: "nobody", status: 200, keyOnly: true },
+  getTool: {
+    right: "operate",
+    path: ({ tool }) => `/v1/tools/${tool.name}`,
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  approveTool: {
+    right: "operate",
+    path: ({ tool }) => `/v1/tools/${tool.name}/approve`,
+    body: ({ tool }) => ({ digest: tool.digest }),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  classifyTool: {
+    right: "operate",
+    path: ({ tool }) => `/v1/tools/${tool.name}/classify`,
+    body: () => ({ effect: "write" }),
+    owner: "tenant",
+    status: 200,
+    keyOnly: true,
+  },
+  listMcpServers: { right: "operate", path: () => "/v1/mcp-servers", owner: "nobody", status: 200, keyOnly: true },
   createPolicy: {
     right: "operate",
     path: () => "/v1/policies",

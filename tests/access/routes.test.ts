@@ -8,6 +8,7 @@ import { apiRoutes } from "../../packages/server/src/api/api-routes.ts";
 import { RIGHTS, type Right } from "../../packages/server/src/api/caller.ts";
 import { ACCESS, type Things } from "./access-table.ts";
 import { ApiWorld, newId, type Asked, type Told } from "../setup/api-world.ts";
+import { pinTool } from "../setup/pinned-tool.ts";
 
 const OWNER = "u_owner";
 const STRANGER = "u_stranger";
@@ -27,6 +28,7 @@ const NOTHING: Things = {
   webhook: newId("webhook"),
   delivery: newId("delivery"),
   policy: newId("policy"),
+  tool: { name: "nowhere__nothing", digest: "0".repeat(64) },
   call: newId("toolCall"),
 };
 
@@ -66,6 +68,7 @@ async function makeThings(): Promise<Things> {
   const policy = await world.ask<{ id: string }>("/v1/policies", { key, body: { document } });
   return {
     policy: policy.body.id,
+    tool: await pinTool(world, key),
     call: await world.recordCall(body.run.id),
     agent: agent.body.id,
     conversation: conversation.body.id,
@@ -203,7 +206,11 @@ describe("without the right", () => {
 
 /** What is said without what the caller called it, which is said back. */
 function withoutNames(told: unknown): string {
-  const text = JSON.stringify(told).replaceAll(things.agent, "an agent").replaceAll(NOTHING.agent, "an agent");
+  const text = JSON.stringify(told)
+    .replaceAll(things.agent, "an agent")
+    .replaceAll(NOTHING.agent, "an agent")
+    .replaceAll(things.tool.name, "a tool")
+    .replaceAll(NOTHING.tool.name, "a tool");
   return text.replaceAll(/\b[a-z]+_[0-9a-f]{32}\b/g, "an id");
 }
 

@@ -29,7 +29,7 @@ import { createApi, listen } from "../../packages/server/src/api/server.ts";
 import type { ApiServices } from "../../packages/server/src/api/services.ts";
 import { systemClock, systemDigest, systemRandomness } from "../../packages/server/src/system/ports.ts";
 import { createApiRecord } from "../../packages/server/src/wiring/api-record.ts";
-import { policyDeskOf } from "../../packages/server/src/wiring/policy-desk.ts";
+import { desksOf } from "../../packages/server/src/wiring/desks.ts";
 import { createOperatorView } from "../../packages/server/src/wiring/operator-view.ts";
 import { openRecord, type PlatformRecord } from "../../packages/server/src/wiring/record.ts";
 import { cloneDatabase, type ClonedDatabase } from "./clone-database.ts";
@@ -365,7 +365,7 @@ function servicesOf(parts: {
     subscribe: (conversationId) => counted(live.subscribe(conversationId), readers),
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
-    policies: policyDeskOf(record, { digest: systemDigest, clock: systemClock, posture: "dev" }),
+    ...desksOf(record, { digest: systemDigest, clock: systemClock, posture: "dev" }),
     runtimes: () => runtimes,
     providers: () => [{ name: "sim", simulated: true }],
     unreadiness: async () => [],

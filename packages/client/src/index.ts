@@ -8,5 +8,6 @@ export { type ConversationFilter, type ListOptions, type Page } from "./list.ts"
 export { Holds, OperatedRuns, StopList, type HoldFilter, type NewStop } from "./operators.ts";
 export { Signalbox, type FeedOptions, type NewAgent, type SignalboxOptions } from "./signalbox.ts";
 export { Approvals, ToolCalls } from "./approvals.ts";
+export { Tools, type ToolFilter } from "./tools.ts";
 export { Webhooks, type DeliveryFilter, type NewWebhook } from "./webhooks.ts";
 export { Transport, type ApiRequest, type TransportOptions } from "./transport.ts";

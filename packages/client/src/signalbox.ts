@@ -27,6 +27,7 @@ import { Holds, OperatedRuns, StopList } from "./operators.ts";
 import { cancelRun, cursorOf, getRun, RunHandle } from "./run-handle.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
 import { Approvals, ToolCalls } from "./approvals.ts";
+import { Tools } from "./tools.ts";
 import { Webhooks } from "./webhooks.ts";
 
 /** Which platform, and as whom. */
@@ -71,6 +72,7 @@ export class Signalbox {
   /** Addresses that are told what happens. */
   readonly approvals: Approvals;
   readonly toolCalls: ToolCalls;
+  readonly tools: Tools;
   readonly webhooks: Webhooks;
 
   constructor(options: SignalboxOptions | Transport) {
@@ -80,6 +82,7 @@ export class Signalbox {
     this.operate = new OperatedRuns(this.#transport);
     this.approvals = new Approvals(this.#transport);
     this.toolCalls = new ToolCalls(this.#transport);
+    this.tools = new Tools(this.#transport);
     this.webhooks = new Webhooks(this.#transport);
   }
 

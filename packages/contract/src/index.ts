@@ -155,6 +155,23 @@ export {
   type KeptPolicy,
   type SimulatedCall,
 } from "./http/policies.ts";
+export {
+  approveToolSchema,
+  classifyToolSchema,
+  mcpServerPageSchema,
+  mcpServerSchema,
+  toolChangeSchema,
+  toolDetailSchema,
+  toolLintSchema,
+  toolPageSchema,
+  toolSchema,
+  toolsQuerySchema,
+  type ClassifyTool,
+  type McpServer,
+  type Tool,
+  type ToolDetail,
+  type ToolsQuery,
+} from "./http/tools.ts";
 export { actorClaimSchema, type ActorClaim } from "./http/actor-claim.ts";
 export { pageQuerySchema, type PageQuery } from "./http/page.ts";
 export { eventPageSchema, type EventPage } from "./http/events.ts";

@@ -1,6 +1,7 @@
 /** Every POST of the API description takes an `Idempotency-Key`; an address that is added is missing here until it does. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiWorld, newId, type Told } from "../../setup/api-world.ts";
+import { pinTool } from "../../setup/pinned-tool.ts";
 import { expectProblem } from "./problems.ts";
 
 let world: ApiWorld;
@@ -135,6 +136,20 @@ const POSTS: Readonly<Record<string, () => Promise<Post>>> = {
     path: "/v1/stops",
     body: { kind: "pause", scope: "conversation", id: await conversation() },
     other: { body: { kind: "stop", scope: "conversation", id: await conversation() } },
+  }),
+  approveTool: async () => {
+    const { name, digest } = await pinTool(world, key);
+    const other = await pinTool(world, key);
+    return {
+      path: `/v1/tools/${name}/approve`,
+      body: { digest },
+      other: { path: `/v1/tools/${other.name}/approve`, body: { digest: other.digest } },
+    };
+  },
+  classifyTool: async () => ({
+    path: `/v1/tools/${(await pinTool(world, key)).name}/classify`,
+    body: { effect: "read" },
+    other: { body: { effect: "write" } },
   }),
   createPolicy: async () => ({
     path: "/v1/policies",

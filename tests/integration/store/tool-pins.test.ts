@@ -76,7 +76,7 @@ describe("a pin", () => {
       seen: { definitionHash: "two", definition: changed.definition },
     });
     await list([changed]);
-    expect(await approve()).toMatchObject({ state: "approved", definitionHash: "two", seen: null });
+    expect(await approve()).toMatchObject({ value: { state: "approved", definitionHash: "two", seen: null } });
     expect(await states()).toEqual([["send_email", "approved"]]);
     const entries = await audited();
     expect(entries.map(({ action }) => action)).toEqual(["tool_pinned", "tool_drifted", "tool_approved"]);
@@ -122,7 +122,7 @@ describe("a pin", () => {
       origin: "http://files.test/mcp",
       seen: { origin: there.origin },
     });
-    expect(await approve()).toMatchObject({ state: "approved", ...there });
+    expect(await approve()).toMatchObject({ value: { state: "approved", ...there } });
     await list([email]);
     expect(await states()).toEqual([["send_email", "quarantined"]]);
   });

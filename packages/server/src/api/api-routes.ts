@@ -9,6 +9,7 @@ import { messageRoutes } from "./routes/messages.ts";
 import { operatorRoutes } from "./routes/operators.ts";
 import { platformRoutes } from "./routes/platform.ts";
 import { policyRoutes } from "./routes/policies.ts";
+import { toolRoutes } from "./routes/tools.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { stopRoutes } from "./routes/stops.ts";
 import { toolCallRoutes } from "./routes/tool-calls.ts";
@@ -30,5 +31,6 @@ export function apiRoutes(services: ApiServices): readonly Route[] {
     ...stopRoutes(services),
     ...webhookRoutes(services),
     ...policyRoutes(services),
+    ...toolRoutes(services),
   ];
 }

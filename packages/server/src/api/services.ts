@@ -7,6 +7,7 @@ import type { CommandRecord } from "./command.ts";
 import type { AdmissionLimits } from "./limits.ts";
 import type { OperatorView } from "./operator-record.ts";
 import type { PolicyDesk } from "./policy-desk.ts";
+import type { ToolDesk } from "./tool-desk.ts";
 
 /** Answers a request by itself, headers and all. */
 export interface RawService {
@@ -23,6 +24,7 @@ export interface ApiServices {
   readonly commands: CommandRecord;
   readonly operatorView: OperatorView;
   readonly policies: PolicyDesk;
+  readonly tools: ToolDesk;
   readonly admissionLimits: AdmissionLimits;
   readonly subscribe: (conversationId: string) => LiveSubscription;
   readonly runtimes: () => readonly RuntimeInfo[];

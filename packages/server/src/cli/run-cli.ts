@@ -21,6 +21,7 @@ import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { stopCommand } from "./commands/stop.ts";
 import { approvalsCommand } from "./commands/approvals.ts";
+import { toolsCommand } from "./commands/tools.ts";
 import { webhooksCommand } from "./commands/webhooks.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { Terminal } from "./terminal.ts";
@@ -40,6 +41,7 @@ const COMMANDS: readonly Command[] = [
   stopCommand,
   eventsCommand,
   approvalsCommand,
+  toolsCommand,
   webhooksCommand,
   keysCommand,
   recoverCommand,

@@ -20,6 +20,7 @@ import type { FeedQueries } from "../store/queries/feed-queries.ts";
 import type { IdempotencyQueries } from "../store/queries/idempotency-queries.ts";
 import type { MessageQueries } from "../store/queries/message-queries.ts";
 import type { Page as RowPage, PageRequest } from "../store/queries/page.ts";
+import type { ToolCommands } from "../store/queries/tool-commands.ts";
 import type { RunQueries } from "../store/queries/run-queries.ts";
 import {
   agentOf,
@@ -46,6 +47,7 @@ export interface Queries {
   readonly runs: RunQueries;
   readonly search: ConversationSearch;
   readonly tools: ToolStore;
+  readonly toolCommands: ToolCommands;
 }
 
 export function createApiRecord(queries: Queries): ApiRecord {

@@ -8,7 +8,7 @@ import { VERSION } from "../version.ts";
 import { createApiRecord } from "./api-record.ts";
 import type { Offers } from "./offers.ts";
 import { createOperatorView } from "./operator-view.ts";
-import { policyDeskOf } from "./policy-desk.ts";
+import { desksOf } from "./desks.ts";
 import type { PlatformRecord } from "./record.ts";
 
 export interface ApiParts {
@@ -43,7 +43,7 @@ export function apiServices(parts: ApiParts & { readonly stopping: AbortSignal }
     admissionLimits: config.admissionLimits,
     commands: record.commands,
     operatorView: createOperatorView(record.operatorQueries),
-    policies: policyDeskOf(record, { digest: systemDigest, clock: systemClock, posture: config.posture }),
+    ...desksOf(record, { digest: systemDigest, clock: systemClock, posture: config.posture }),
     subscribe: (conversationId) => record.live.subscribe(conversationId),
     runtimes: () => offers.runtimes(),
     eventRetentionDays: config.retentionDays,

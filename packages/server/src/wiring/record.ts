@@ -43,6 +43,7 @@ import { MessageQueries } from "../store/queries/message-queries.ts";
 import { OperatorQueries } from "../store/queries/operator-queries.ts";
 import { PolicyQueries } from "../store/queries/policy-queries.ts";
 import { RunQueries } from "../store/queries/run-queries.ts";
+import { ToolCommands } from "../store/queries/tool-commands.ts";
 import { ToolQueries } from "../store/queries/tool-queries.ts";
 import { RUN_ROLE } from "../store/roles.ts";
 import { SnapshotCache } from "../store/snapshot-cache.ts";
@@ -191,5 +192,6 @@ function queriesOf(
     messages: new MessageQueries(tenants),
     runs: new RunQueries(tenants),
     tools: new ToolQueries(tenants),
+    toolCommands: new ToolCommands(tenants),
   };
 }

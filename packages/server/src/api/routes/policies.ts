@@ -14,10 +14,10 @@ import {
   type KeptPolicy,
 } from "@signalbox/contract";
 import type { z } from "zod";
-import type { Once, Recorded } from "../api-record.ts";
 import type { Caller } from "../caller.ts";
 import { createOnce, postKey, replay } from "../idempotency.ts";
-import { route, type Answer, type Output, type Route, type RouteCall } from "../route.ts";
+import { answerOf, keyed } from "../keyed-command.ts";
+import { route, type Output, type Route, type RouteCall } from "../route.ts";
 import type { ApiServices } from "../services.ts";
 
 const POLICY = { 200: { description: "The policy", schema: keptPolicySchema } };
@@ -159,24 +159,6 @@ function question<Body extends z.ZodType, T extends object>(
       return before === null ? answerOf(await policies.keep(scope, once, await answer(call))) : replay(before);
     },
   });
-}
-
-function keyed<T extends object>(
-  call: Pick<RouteCall<unknown, null>, "caller" | "headers" | "params" | "given">,
-  of: { readonly route: string; readonly digest: ApiServices["digest"] },
-): Once<T> | null {
-  const key = postKey({
-    header: call.headers["idempotency-key"],
-    route: [of.route, ...Object.values(call.params)].join(" "),
-    body: call.given,
-    scope: call.caller.scope,
-    digest: of.digest,
-  });
-  return key === null ? null : { ...key, answer: (value) => ({ status: 200, body: JSON.stringify(value) }) };
-}
-
-function answerOf<T extends object>(recorded: Recorded<T>): Answer {
-  return recorded.kind === "replayed" ? replay(recorded) : { status: 200, body: recorded.value };
 }
 
 /** A policy is about every end user of a tenant, so a key that speaks for one of them does not see it. */

@@ -5,6 +5,7 @@ import { actorText } from "../actor-text.ts";
 import { clock } from "../statements/tenant-statements.ts";
 import type { Tenants, TenantTransaction } from "../tenant-database.ts";
 import { audit, auditedChanges } from "./tool-queries.ts";
+import { recordOnce, type Once, type Recorded } from "./once.ts";
 import { notePin, settingColumns, toolRecordOf, type ToolRow } from "./tool-rows.ts";
 
 export interface ToolPlace {
@@ -40,8 +41,9 @@ export class ToolCommands {
   async approve(
     place: ToolPlace & { readonly actor: Actor },
     isShown: (record: ToolRecord) => boolean,
-  ): Promise<ToolRecord> {
-    return this.#database.transaction(place.tenantId, async (transaction) => {
+    once: Once<ToolRecord> | null = null,
+  ): Promise<Recorded<ToolRecord>> {
+    return this.#once(place.tenantId, once, async (transaction) => {
       const row = await locked(transaction, place);
       const record = toolRecordOf(row);
       if (!isShown(record)) {
@@ -60,8 +62,12 @@ export class ToolCommands {
   }
 
   /** What the operator says of a tool from now on. Errors: `not_found`. */
-  async classify(place: ToolPlace & { readonly actor: Actor }, change: Partial<ToolSettings>): Promise<ToolRecord> {
-    return this.#database.transaction(place.tenantId, async (transaction) => {
+  async classify(
+    place: ToolPlace & { readonly actor: Actor },
+    change: Partial<ToolSettings>,
+    once: Once<ToolRecord> | null = null,
+  ): Promise<Recorded<ToolRecord>> {
+    return this.#once(place.tenantId, once, async (transaction) => {
       const before = toolRecordOf(await locked(transaction, place)).classification;
       const { isClassified: _before, ...standing } = before;
       const settings: ToolSettings = { ...standing, ...change };
@@ -76,6 +82,16 @@ export class ToolCommands {
       await audit(transaction, { tenantId, action: "tool_classified", actor: actorText(place.actor), facts });
       return toolRecordOf(await locked(transaction, place));
     });
+  }
+
+  #once(
+    tenantId: string,
+    once: Once<ToolRecord> | null,
+    command: (transaction: TenantTransaction) => Promise<ToolRecord>,
+  ): Promise<Recorded<ToolRecord>> {
+    return this.#database.transaction(tenantId, (transaction) =>
+      recordOnce(transaction, { tenantId, once }, () => command(transaction)),
+    );
   }
 
   async list(tenantId: string): Promise<readonly ToolRecord[]> {
